@@ -40,7 +40,7 @@ test-redislock:
 test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 2 -parallel 6 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
 test-e2e:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 8 ./internal/e2e
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,8) ./internal/e2e
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
@@ -61,8 +61,8 @@ check: ## Check format and style, and run the tests that need no server; for whi
 	SHOP_TEST_REQUIRE=0 go test -vet=off $$(go list ./... | grep -vE '$(NEED_SERVERS)')
 
 .PHONY: soak
-soak: servers ## Run the same tests at full size; takes more than an hour.
-	SHOP_TEST_SOAK=1 $(MAKE) --keep-going test-redislock test-rest test-e2e test-bench
+soak: ## Run the same tests at full size, group by group; takes more than two hours, and wants the machine for itself.
+	SHOP_TEST_SOAK=1 $(MAKE) --keep-going servers test-e2e test-redislock test-rest test-bench
 
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
@@ -111,11 +111,12 @@ gen: ## Generate code from the API description and its tables, and the reference
 	go test ./internal/httpapi -run TestSpecificationHasTheProblemTable -count=1 -update
 	go generate ./internal/...
 	go test ./internal -run TestPackagesPage -count=1 -update
+	go test ./internal/dlock -run TestFaultTables -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.
@@ -156,7 +157,8 @@ bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the 
 
 .PHONY: up
 up: ## Start the whole stack in containers on 127.0.0.1:8080.
-	$(COMPOSE) up --build --detach
+	$(COMPOSE) up --build --detach --wait
+	@echo "The control room: http://127.0.0.1:$${SHOP_PORT:-8080}/"
 
 .PHONY: down
 down: ## Stop the stack and delete its data.

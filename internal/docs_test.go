@@ -109,8 +109,9 @@ var (
 	funcForm  = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Example|Fuzz)\w*)\(`)
 )
 
-// Every test that a page names exists: in the file or folder to which its link leads, or else anywhere. A part that follows
-// a slash, and a case of a suite, are strings in the sources of the folder or of a suite.
+// Every test that a page names exists: in the file or folder to which its link leads, or else anywhere. A part that
+// follows a slash, and a case of conformance tests, are strings in the sources of the folder or of the conformance
+// tests.
 func TestPagesNameTestsThatExist(t *testing.T) {
 	t.Parallel()
 	s := readSources(t)
@@ -143,7 +144,7 @@ func TestPagesNameTestsThatExist(t *testing.T) {
 	}
 }
 
-// sources are the texts of the Go files of tests and suites, by path below root.
+// sources are the texts of the Go files of tests and conformance tests, by path below root.
 type sources map[string]string
 
 func readSources(t *testing.T) sources {
@@ -196,7 +197,7 @@ func (s sources) has(folder, text string) bool {
 	return false
 }
 
-// inSuite reports whether a suite has a case with that name.
+// inSuite reports whether any conformance tests have a case with that name.
 func (s sources) inSuite(name string) bool {
 	for file := range s {
 		if folder := filepath.ToSlash(filepath.Dir(file)); strings.HasSuffix(folder, "test") && s.has(folder, name) {

@@ -1,6 +1,8 @@
 package internal_test
 
 import (
+	"fmt"
+	"go/format"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -8,11 +10,15 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 const reusePage = "../docs/how-to/reuse-a-package.md"
 
-// TestReusePage runs the commands of docs/how-to/reuse-a-package.md in fresh modules, for the packages of each row of its table.
+// TestReusePage runs the commands of docs/how-to/reuse-a-package.md in fresh modules, for the packages of each row of its table. In the
+// module with the lock it also runs the program of the page.
 func TestReusePage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(reusePage)
@@ -20,13 +26,16 @@ func TestReusePage(t *testing.T) {
 		t.Fatal(err)
 	}
 	commands := shell(string(page))
-	settings, steps := commands[0], commands[1:]
+	settings, steps, run := commands[0], commands[1:len(commands)-1], commands[len(commands)-1]
 	for _, set := range reused(t, string(page)) {
 		t.Run(strings.ReplaceAll(set, "/", "."), func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			reuse(t, dir, reuseSettings(t, settings, set), steps)
 			copiedAlone(t, dir, set)
+			if set == "dlock/redislock" {
+				takesLocks(t, dir, program(t, string(page)), run)
+			}
 		})
 	}
 }
@@ -78,11 +87,56 @@ func reuse(t *testing.T, dir, settings string, steps []string) {
 		t.Fatalf("the page has %d steps after the settings, not 4", len(steps))
 	}
 	script := "set -eu\n" + settings + strings.Join(steps, "")
+	in(t, dir, script)
+}
+
+// in runs a script in dir, and returns its output.
+func in(t *testing.T, dir, script string) string {
+	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "PWD="+dir, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
 		t.Fatalf("%v: %s\n%s", err, out, script)
+	}
+	return string(out)
+}
+
+// program returns the Go program of a page, which must be formatted.
+func program(t *testing.T, page string) string {
+	t.Helper()
+	found := regexp.MustCompile("(?ms)^```go\n(.*?)^```$").FindAllStringSubmatch(page, -1)
+	if len(found) != 1 {
+		t.Fatalf("the page has %d programs, not 1", len(found))
+	}
+	formatted, err := format.Source([]byte(found[0][1]))
+	if err != nil || string(formatted) != found[0][1] {
+		t.Fatalf("the program is not formatted: %v", err)
+	}
+	return found[0][1]
+}
+
+// takesLocks writes the program of the page to dir and runs it twice, against a Redis server, by the command of the page.
+func takesLocks(t *testing.T, dir, program, run string) {
+	t.Helper()
+	const address = "redis://127.0.0.1:6379"
+	if strings.Count(run, address) != 1 {
+		t.Fatalf("%q does not name %s once", run, address)
+	}
+	run = strings.Replace(run, address, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL(), 1)
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	in(t, dir, "go vet ./...")
+	var last uint64
+	for range 2 {
+		out := in(t, dir, run)
+		var token uint64
+		if _, err := fmt.Sscanf(out, "held with fencing token %d\n", &token); err != nil || token <= last {
+			t.Errorf("want a token that is higher than %d: %q: %v", last, out, err)
+		}
+		last = token
 	}
 }
 

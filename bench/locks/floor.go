@@ -13,48 +13,48 @@ type node struct {
 	gone           func(ctx context.Context, name string) error // waits until there is no such node
 }
 
-// line is who came last for each key.
-type line struct {
+// queue records who came last for each key.
+type queue struct {
 	number atomic.Int64
 	mu     sync.Mutex
 	last   map[string]string
 }
 
 // enter makes name the last for key, and returns who was that before, or nothing.
-func (l *line) enter(key, name string) (before string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	before, l.last[key] = l.last[key], name
+func (q *queue) enter(key, name string) (before string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	before, q.last[key] = q.last[key], name
 	return before
 }
 
 // leave is for name, which may be the last one still.
-func (l *line) leave(key, name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.last[key] == name {
-		delete(l.last, key)
+func (q *queue) leave(key, name string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.last[key] == name {
+		delete(q.last, key)
 	}
 }
 
-// floorOn is what a store needs for any lock with a queue, and nothing else: a commit for
-// a new place, one to give it up, and the event of that for the next one. The queue
-// is in the memory of this program, which is all processes: it is no lock.
+// floorOn does the least that a lock with a queue asks of a store. It commits a new place, commits its end, and sends
+// the event of the end to the next waiter. The queue itself is in the memory of this process, so it is no distributed
+// lock.
 func floorOn(on func(open func(node) (*client, error)) func(context.Context, *servers) (*client, error)) subject {
-	l := &line{last: map[string]string{}}
+	q := &queue{last: map[string]string{}}
 	return subject{name: "floor", open: on(func(n node) (*client, error) {
 		return &client{acquire: func(ctx context.Context, key string) (func(context.Context) error, error) {
-			name := key + "-" + strconv.FormatInt(l.number.Add(1), 10)
+			name := key + "-" + strconv.FormatInt(q.number.Add(1), 10)
 			if err := n.create(ctx, name); err != nil {
 				return nil, err
 			}
-			if before := l.enter(key, name); before != "" {
+			if before := q.enter(key, name); before != "" {
 				if err := n.gone(ctx, before); err != nil {
 					return nil, err
 				}
 			}
 			return func(ctx context.Context) error {
-				defer l.leave(key, name) // not before: who comes next must wait for the commit
+				defer q.leave(key, name) // not before: who comes next must wait for the commit
 				return n.remove(ctx, name)
 			}, nil
 		}}, nil

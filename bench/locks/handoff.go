@@ -18,15 +18,14 @@ type handOff struct {
 	least, more time.Duration
 }
 
-// run measures how long it takes from the call of release to the moment at which the
-// next holder runs, which has been waiting for the whole hold.
+// run measures a hand-off: from the call of release until the next holder, which waited for the whole hold, runs.
 func (h handOff) run(ctx context.Context, on *servers, s subject, d time.Duration) (result sample, err error) {
 	all, err := open(ctx, on, s, h.clients)
 	if err != nil {
 		return sample{}, err
 	}
 	defer func() { err = cmp.Or(err, all.close(ctx)) }()
-	ctx, cancel := context.WithTimeout(ctx, d+2*patience)
+	ctx, cancel := context.WithTimeout(ctx, d+2*maxWait)
 	defer cancel()
 	type grant struct {
 		release func(context.Context) error

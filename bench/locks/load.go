@@ -16,8 +16,8 @@ import (
 	"example.com/shop/bench/measure"
 )
 
-// patience is how long a waiter that is left at the end of a run may still wait.
-const patience = 20 * time.Second
+// maxWait is how long a waiter that is left at the end of a run may still wait.
+const maxWait = 20 * time.Second
 
 // load is callers that acquire and release, and hold for no time.
 type load struct {
@@ -32,7 +32,7 @@ type load struct {
 	fault func(*servers) (repair func() error, err error)
 }
 
-// gate is what the lock guards.
+// gate is what the lock protects.
 type gate struct {
 	inside  atomic.Int64
 	counter atomic.Int64 // read and written in two steps, which only a lock makes one
@@ -74,8 +74,8 @@ type caller struct {
 	gave   []time.Duration // what releases took
 }
 
-// loop acquires and releases until end, once at least. A wait that goes on at the end is waited
-// for, and counted among the waits: those who starve must not be left out.
+// loop acquires and releases until end, once at least. A wait that lasts beyond end counts among the waits: starving
+// callers must not be left out.
 func (c *caller) loop(ctx context.Context, permits int, end time.Time) error {
 	for {
 		start := time.Now()
@@ -108,7 +108,7 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 		return sample{}, err
 	}
 	defer func() { err = cmp.Or(err, all.close(ctx)) }()
-	ctx, cancel := context.WithTimeout(ctx, d+2*patience)
+	ctx, cancel := context.WithTimeout(ctx, d+2*maxWait)
 	defer cancel()
 	permits := max(1, s.permit)
 	name, shared := rand.Text(), &gate{between: l.inside}

@@ -20,27 +20,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"strings"
 	"time"
 
 	"example.com/shop/bench/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "locks:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main("locks", run) }
 
 // run measures and reports. It fails when a lock did, too.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
@@ -66,12 +53,5 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	r := report{where: where, servers: strings.Join(on.versions, "; "), loadAfter: measure.LoadAverage(), settings: s, found: found}
-	if err := r.text(stdout); err != nil || s.Markdown == "" {
-		return err
-	}
-	file, err := os.Create(s.Markdown)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.markdown(file), file.Close())
+	return s.Write(stdout, r.text, r.markdown)
 }

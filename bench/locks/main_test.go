@@ -69,7 +69,7 @@ func TestRunsFindALockThatGrantsAlways(t *testing.T) {
 	}
 }
 
-// What a run breaks is repaired after it, also if a lock fails.
+// The load repairs its fault after the run, even if a lock fails.
 func TestFaultIsRepaired(t *testing.T) {
 	on, err := start(t.Context(), "")
 	if errors.Is(err, testbed.ErrNotInstalled) {

@@ -53,9 +53,8 @@ func freezeOne(on *servers) (repair func() error, err error) {
 	return five[0].Started.Resume, five[0].Started.Pause()
 }
 
-// fiveLocks are the subjects on five servers. That of redsync which waits for all
-// servers has the defaults; the other one, of which its documentation says that it is
-// for servers that block, returns with the majority.
+// fiveLocks are the subjects on five servers. redsync with its defaults waits for all servers. With fail fast, which
+// its documentation advises for servers that block, it returns with the majority.
 func fiveLocks() []subject {
 	return []subject{
 		{name: oursThere, ours: true, open: onFive(func(clients []*redis.Client) (*client, error) {
@@ -131,7 +130,7 @@ func (r *report) redlockTable() *measure.Table {
 	return t
 }
 
-// redlockTargets are about us alone: who waits for a frozen server is not fast.
+// redlockTargets are about this project alone. A lock that waits for a frozen server is not fast.
 func (r *report) redlockTargets(t *measure.Table) {
 	well, frozen := r.found.Cell(fiveWell, oursThere), r.found.Cell(fiveFrozen, oursThere)
 	if len(well) == 0 || len(frozen) == 0 {

@@ -38,9 +38,8 @@ func (all session) close(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// sent counts, from before to after, what clients have sent, and all calls. Scripts
-// call commands too, and the server counts both in one: what clients send is known
-// by name, as no script here calls one of these.
+// sent counts, from before to after, the commands that clients sent, and all calls. The server counts the commands of
+// scripts as calls too. No script here calls a command that clients send, so names distinguish them.
 func sent(before, after measure.Usage, s subject) (commands, all int64) {
 	for name, n := range after.Calls {
 		n -= before.Calls[name]

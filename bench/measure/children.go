@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// ChildrenCPU returns the processor time that the processes which this one has started
-// have used, which is all servers: where there is /proc, or else 0. It counts in steps
-// of 10 ms for each of them.
+// ChildrenCPU returns the processor time used by the children of this process, which are the servers. It counts in
+// steps of 10 ms for each of them. Without /proc it returns 0.
 func ChildrenCPU() time.Duration {
-	const tick = time.Second / 100 // Linux tells all programs so
+	const tick = time.Second / 100 // what Linux reports to every program
 	files, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
 		return 0

@@ -1,4 +1,3 @@
-// Package measure holds what the programs that measure this project alongside others
-// share: how rounds go, statistics over them, the description of the machine, the
-// Redis server with what it has used, and tables.
+// Package measure is shared by the programs that compare this project with others. It has the order of runs,
+// statistics, the description of the machine, a Redis server with its usage, and tables.
 package measure

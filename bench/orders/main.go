@@ -1,11 +1,11 @@
-// Command throughput is shop lab throughput with two variants more: the same service, where each
-// order takes one lock of redsync, or of bsm/redislock, as their READMEs have it.
+// Command throughput is shop lab throughput with two more variants. In these, each order takes one lock of redsync,
+// or of bsm/redislock, as their READMEs show it.
 //
 //	cd bench && go run ./orders --out ../docs/benchmarks/results
 //
-// It builds the service first, and needs the servers that the tests need. The lock guards the
-// same transaction that naive commits, so that what differs is the lock. A second report, in the
-// folder crowd, has the same variants with four times as many buyers; a third one, in the folder catalogue, has 96 SKUs.
+// It builds the service first, and needs the servers that the tests need. The lock encloses the transaction of naive,
+// so only the lock differs. A second report, in the folder crowd, has four times as many buyers. A third report, in
+// the folder catalogue, has 96 SKUs.
 package main
 
 import (

@@ -13,9 +13,8 @@ const (
 	nap      = 2 * time.Millisecond
 )
 
-// noise starts sleepers that do nothing but wait for a moment, alongside the load and in
-// the same process: how late they are is how late anything is on this machine at
-// this time. Stop returns their p99 in microseconds.
+// noise starts sleepers alongside the load, in the same process. Their delay is the noise floor of the machine at
+// this time. Stop returns its p99 in microseconds.
 func noise() (stop func() float64) {
 	end := make(chan struct{})
 	late := make([][]time.Duration, sleepers)

@@ -1,5 +1,5 @@
-// Command timers measures this project's delay queue alongside asynq: in one run, on one
-// server, under the same conditions, with the noise floor of the machine alongside it.
+// Command timers measures this project's delay queue alongside asynq, in one run and on one server. It also measures
+// the noise floor of the machine.
 //
 //	go run ./timers -markdown FILE    less than four minutes; prints tables and writes them to FILE
 //	go run ./timers -quick            one short round, to see that all of it works
@@ -20,25 +20,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"time"
 
 	"example.com/shop/bench/measure"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	stop()
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "timers:", err)
-		os.Exit(1)
-	}
-}
+func main() { measure.Main("timers", run) }
 
 // run measures and reports. It fails when a timer of ours was lost or early, too.
 func run(ctx context.Context, args []string, getenv func(string) string, stdout, stderr io.Writer) (err error) {
@@ -67,12 +55,5 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 		return err
 	}
 	r := report{where: where, versions: versions, loadAfter: measure.LoadAverage(), settings: s, found: found}
-	if err := r.text(stdout); err != nil || s.Markdown == "" {
-		return err
-	}
-	file, err := os.Create(s.Markdown)
-	if err != nil {
-		return err
-	}
-	return errors.Join(r.markdown(file), file.Close())
+	return s.Write(stdout, r.text, r.markdown)
 }

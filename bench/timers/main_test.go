@@ -13,7 +13,7 @@ import (
 	"example.com/shop/bench/measure"
 )
 
-// What waits seconds for asynq is left out.
+// The cells that wait seconds for asynq are left out.
 func TestQuickRunHasARowForEverybody(t *testing.T) {
 	var out, progress bytes.Buffer
 	only := "^late/ours|^(acked|drain|pending|rebuild|rowed|expiry)/"

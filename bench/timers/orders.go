@@ -28,8 +28,8 @@ type shop struct {
 	last   time.Time // when the last of them is due
 }
 
-// expiring measures orders per second from the moment at which all of n are due to
-// the commit that gives the last unit back, through index, queue and database.
+// expiring measures orders per second through index, queue and database. The time starts when all n are due, and ends
+// with the commit that releases the last unit.
 func expiring(ctx context.Context, on *servers, n int, wait time.Duration) (result sample, err error) {
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err

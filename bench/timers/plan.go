@@ -18,7 +18,7 @@ const (
 	acked   = "acked"   // 64 callers schedule, and wait
 	drain   = "drain"   // claim a backlog
 	pending = "pending" // what a timer takes in Redis
-	rebuild = "rebuild" // an index is told everything
+	rebuild = "rebuild" // an empty index gets every row
 	rowed   = "rowed"   // schedule with a row
 	expiry  = "expiry"  // orders
 )

@@ -44,7 +44,7 @@ func (r *record) fire(a alarm, now time.Time) {
 	}
 }
 
-// wait returns when all have fired, or patience is at its end.
+// wait returns when all have fired, or after the maximum wait.
 func (r *record) wait(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

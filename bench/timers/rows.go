@@ -61,7 +61,7 @@ func withRows(ctx context.Context, on *servers, engine string, goroutines, chunk
 	return result, err
 }
 
-// rebuilding measures how long it takes to tell an empty index of n rows.
+// rebuilding measures how long it takes to fill an empty index with n rows.
 func rebuilding(ctx context.Context, on *servers, engine string, n int) (result sample, err error) {
 	db, drop, err := on.database(ctx, engine)
 	if err != nil {

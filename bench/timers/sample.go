@@ -14,7 +14,7 @@ type sample struct {
 	n                          float64 // timers there were
 	bytes                      float64 // of Redis, per timer
 	took                       float64
-	swept                      float64 // timers that the sweep handled
+	swept                      float64 // timers that the overdue scan handled
 }
 
 // cell is the samples of one workload on one subject.

@@ -36,7 +36,7 @@ func demoCommand() cli.Command {
 			f.IntVar(&c.Attempts, "attempts", 0, "`ORDERS`: send this many orders in each variant, at least twice the stock")
 			f.DefaultText("attempts", "8 times the stock")
 			f.IntVar(&c.Instances, "instances", 3, "`PROCESSES`: start this many instances, 1 to 32")
-			f.StringVar(&c.URL, "url", "", "`URL`: sell at the service with this base URL, which runs on --database, instead of starting instances")
+			f.URLVar(&c.URL, "url", "", "`URL`: sell at the service with this base URL, which runs on --database, instead of starting instances")
 			f.WithoutVariable("url") // the variable is for commands that read; a sale must be asked for
 			storesVar(f, s)
 			f.Group("Output")
@@ -52,11 +52,6 @@ func demonstrate(ctx context.Context, f *cli.Flags, c demo.Config, s fleet.Store
 	c.All, c.Database, c.Redis, c.Redlock, c.ZooKeeper, c.Etcd = s.All, s.Database, s.Redis, s.Redlock, s.ZooKeeper, s.Etcd
 	if f.Given("stock") && c.Stock == 0 || f.Given("attempts") && c.Attempts == 0 || f.Given("instances") && c.Instances == 0 {
 		return cli.UsageError{Err: errors.New("--stock, --attempts and --instances must be positive")}
-	}
-	if c.URL != "" {
-		if c.URL, err = cli.ValidBase(c.URL); err != nil {
-			return err
-		}
 	}
 	if err := errors.Join(c.Validate(), validStores(s)); err != nil {
 		return cli.UsageError{Err: err}

@@ -27,8 +27,8 @@ func commandLine(p cli.Page) []string {
 	return words
 }
 
-// TestEveryFlagRefusesMalformedValues: of every command every flag with a form names the value and the form, also from the environment, in
-// one line; and no command does anything then.
+// TestEveryFlagRefusesMalformedValues: the error is one line with the value and the expected form, also for the
+// environment. The command then does nothing.
 func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	t.Chdir(t.TempDir())
 	tried := 0
@@ -83,7 +83,7 @@ func TestFlagsWithoutVariableReadNone(t *testing.T) {
 	t.Parallel()
 	for _, p := range everyCommand() {
 		for _, fl := range p.Flags() {
-			place := slices.Contains([]string{"url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}, fl.Name)
+			place := slices.Contains([]string{"url", "admin-url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}, fl.Name)
 			want := p.Name() == "shop serve" || place && (p.Name() != "shop demo" || fl.Name != "url")
 			if got := fl.Variable != ""; got != want {
 				t.Errorf("%s --%s: variable %q", p.Name(), fl.Name, fl.Variable)
@@ -94,7 +94,7 @@ func TestFlagsWithoutVariableReadNone(t *testing.T) {
 		}
 	}
 	env := func(name string) string {
-		return map[string]string{"SHOP_STOCK": "many", "SHOP_JSON": "x", "SHOP_ALL": "x", "SHOP_STATE": "x", "SHOP_LIMIT": "x", "SHOP_URL": "http://127.0.0.1:1"}[name]
+		return map[string]string{"SHOP_STOCK": "many", "SHOP_JSON": "x", "SHOP_ALL": "x", "SHOP_STATE": "x", "SHOP_LIMIT": "x", "SHOP_URL": "x", "SHOP_ADMIN_URL": "http://127.0.0.1:1"}[name]
 	}
 	if code, _, stderr := call(t, env, "timers", "list"); code != 1 || !strings.Contains(stderr, "nothing listens at http://127.0.0.1:1") {
 		t.Errorf("exit code %d: %s", code, stderr)
@@ -133,15 +133,25 @@ func TestEveryURLIsChecked(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, p := range everyCommand() {
-		if !slices.ContainsFunc(p.Flags(), func(fl *cli.Flag) bool { return fl.Name == "url" }) {
+		at := slices.IndexFunc(p.Flags(), func(fl *cli.Flag) bool { return fl.Name == "url" || fl.Name == "admin-url" })
+		if at < 0 {
 			continue
 		}
+		flag, variable := "--"+p.Flags()[at].Name, p.Flags()[at].Variable
 		tried++
 		for _, bad := range []string{"nowhere", "127.0.0.1:8080", "http://", "ftp://127.0.0.1:1", "http://127.0.0.1:1/api", "http://a:b@127.0.0.1:1", "http://127.0.0.1:1?a=b", "http://127.0.0.1:port"} {
-			line := append(commandLine(p), "--url", bad)
+			line := append(commandLine(p), flag, bad)
 			code, out, stderr := call(t, noEnv, line...)
-			if code != 2 || out != "" || !strings.Contains(stderr, "--url") || !strings.Contains(stderr, "http://HOST:PORT") {
+			if code != 2 || out != "" || !strings.Contains(stderr, flag+" ") || !strings.Contains(stderr, "http://HOST:PORT") {
 				t.Errorf("%q: exit code %d: %s%s", line, code, out, stderr)
+			}
+			if variable == "" {
+				continue
+			}
+			env := func(name string) string { return map[string]string{variable: bad}[name] }
+			code, out, stderr = call(t, env, commandLine(p)...)
+			if code != 2 || out != "" || !strings.Contains(stderr, variable+`="`) || !strings.Contains(stderr, "http://HOST:PORT") {
+				t.Errorf("%s=%s %q: exit code %d: %s%s", variable, bad, line, code, out, stderr)
 			}
 		}
 	}

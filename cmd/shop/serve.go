@@ -15,9 +15,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// garbage is how much is collected at once, in percent of what is in use: that is small, some
-// 20 MB, and with the usual 100 a tenth of the processor time of an order went into
-// collecting. GOGC and GOMEMLIMIT count as usual.
+// garbage is the default of GOGC, in percent of the memory in use. That is some 20 MB. With the usual 100, a tenth of
+// the processor time of an order went into the collector. GOGC and GOMEMLIMIT count as usual.
 const garbage = 400
 
 // serveCommand runs one instance until it is interrupted, and then drains it.

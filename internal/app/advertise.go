@@ -5,9 +5,9 @@ import (
 	"os"
 )
 
-// reachedAt returns where others reach a listener at the given address: itself, or, if it listens on every address of
-// the machine, the first of all that others can reach, those of IPv4 before the rest. A machine without
-// one is reached by its name.
+// reachedAt returns where others reach a listener at the given address. If it listens on every address of the
+// machine, that is the first one in all that others can reach, IPv4 before IPv6. A machine without such an address is
+// reached by its name.
 func reachedAt(listener net.Addr, all []net.Addr) string {
 	host, port, err := net.SplitHostPort(listener.String())
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsUnspecified() {

@@ -10,8 +10,10 @@ import (
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/telemetry"
+	"example.com/shop/internal/timeout"
 )
 
 // Run runs one instance until ctx ends, and then drains it. When it serves, it prints one line to stdout. It logs
@@ -20,117 +22,133 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	if err := canListen(ctx, c); err != nil {
 		return err
 	}
-	var closers closers
-	defer func() { err = errors.Join(err, closers.close(ctx)) }()
-
-	// Telemetry.
-	level := new(slog.LevelVar)
-	level.Set(c.LogLevel)
-	newLogger := telemetry.NewLogger
-	if c.TextLogs {
-		newLogger = telemetry.NewTextLogger
-	}
-	log := newLogger(stderr, level).With(slog.String("instance", c.Instance))
-	tel, err := telemetry.Setup(ctx, telemetry.Config{Version: c.Version, Instance: c.Instance, Logger: log})
-	if err != nil {
+	i := &instance{c: c}
+	defer func() { err = errors.Join(err, i.closers.close(ctx)) }()
+	if err := i.openTelemetry(ctx, stderr); err != nil {
 		return err
 	}
-	closers.push(tel.Shutdown)
-	observer, err := telemetry.NewObserver(ctx, tel.MeterProvider)
-	if err != nil {
-		return err
+	for _, open := range []func(context.Context) error{i.openStores, i.openDomain} {
+		if err := open(ctx); err != nil {
+			return err
+		}
 	}
+	return i.serve(ctx, stdout)
+}
 
-	// Stores.
+// instance is one that is being put together, in the order of its fields.
+type instance struct {
+	c       Config
+	closers closers
+
+	level    *slog.LevelVar
+	log      *slog.Logger
+	tel      *telemetry.Telemetry
+	observer *telemetry.Observer
+
+	store     *sqlstore.Store
+	clients   redisClients
+	locks     locks
+	lockers   stock.Lockers
+	breakers  breakers
+	published *eventLog
+	node      *node
+	timers    *timeout.Queue
+
+	strategies *stock.Strategies
+	limits     limits
+	orders     *order.Service
+	stocks     *stock.Service
+	audits     func(context.Context) error
+}
+
+func (i *instance) openStores(ctx context.Context) (err error) {
 	redis.SetLogger(silent{})
-	store, err := openStore(ctx, c, tel, log)
+	if i.store, err = openStore(ctx, i.c, i.tel, i.log); err != nil {
+		return err
+	}
+	i.closers.push(func(context.Context) error { return i.store.Close() })
+	if i.clients, err = openRedisClients(i.c, i.tel, &i.closers); err != nil {
+		return err
+	}
+	if i.locks, err = openRedis(ctx, i.c, i.clients.locks, i.tel, &i.closers, i.log); err != nil {
+		return err
+	}
+	session, err := openZooKeeper(ctx, i.c, sessionTimeout, &i.closers, i.log)
 	if err != nil {
 		return err
 	}
-	closers.push(func(context.Context) error { return store.Close() })
-	clients, err := openRedisClients(c, tel, &closers)
+	raw, err := openLockers(ctx, i.c, i.store, i.locks, i.clients.units, i.tel, &i.closers, i.log)
 	if err != nil {
 		return err
 	}
-	locks, err := openRedis(ctx, c, clients.locks, tel, &closers, log)
+	i.lockers, i.breakers = withBreakers(raw, i.c, i.log)
+	i.breakers.probe(ctx)
+	if i.published, err = openEvents(i.c, i.clients.events, i.store.LevelsOf, i.log); err != nil {
+		return err
+	}
+	if i.node, err = openNode(ctx, i.c, session, i.locks, raw, i.published, i.log); err != nil {
+		return err
+	}
+	i.c = i.node.withClusterSettings(i.c)
+	i.timers, err = openTimers(ctx, i.c, i.clients.timers, i.store, i.node.lead, i.published, i.tel, i.log)
 	if err != nil {
 		return err
 	}
-	session, err := openZooKeeper(ctx, c, sessionTimeout, &closers, log)
-	if err != nil {
-		return err
-	}
-	lockers, err := openLockers(ctx, c, store, locks, clients.units, tel, &closers, log)
-	if err != nil {
-		return err
-	}
-	guarded, breakers := withBreakers(lockers, c, log)
-	breakers.probe(ctx)
-	published, err := openEvents(c, clients.events, store.LevelsOf, log)
-	if err != nil {
-		return err
-	}
-	node, err := openNode(ctx, c, session, locks, lockers, published, log)
-	if err != nil {
-		return err
-	}
-	c = node.withClusterSettings(c)
-	timers, err := openTimers(ctx, c, clients.timers, store, node.lead, published, tel, log)
-	if err != nil {
-		return err
-	}
-	store = store.WithTimers(timers)
-	log.InfoContext(ctx, "stores are open", slog.String("database", store.Address()), slog.String("redis", redacted(c.Redis)))
+	i.store = i.store.WithTimers(i.timers)
+	i.log.InfoContext(ctx, "stores are open", slog.String("database", i.store.Address()), slog.String("redis", redacted(i.c.Redis)))
+	return nil
+}
 
-	// Domain.
-	strategies := stock.NewStrategies(guarded)
-	limits, err := openLimits(ctx, c, locks, &closers, log)
-	if err != nil {
+func (i *instance) openDomain(ctx context.Context) (err error) {
+	i.strategies = stock.NewStrategies(i.lockers)
+	if i.limits, err = openLimits(ctx, i.c, i.locks, &i.closers, i.log); err != nil {
 		return err
 	}
 	placing := order.Config{
-		TTL: c.OrderTTL, MaxOpen: c.MaxOpenOrders, Stopping: ctx,
-		Tracer: tel.TracerProvider, Observer: observer, Publisher: published,
+		TTL: i.c.OrderTTL, MaxOpen: i.c.MaxOpenOrders, Stopping: ctx,
+		Tracer: i.tel.TracerProvider, Observer: i.observer, Publisher: i.published,
 	}
-	limits.apply(&placing)
-	orders := order.NewService(store, strategies, placing)
-	closers.push(orders.Wait)
-	if err := handleTimers(timers, orders, tel); err != nil {
+	i.limits.apply(&placing)
+	i.orders = order.NewService(i.store, i.strategies, placing)
+	i.closers.push(i.orders.Wait)
+	if err := handleTimers(i.timers, i.orders, i.tel); err != nil {
 		return err
 	}
-	stocks := stock.NewService(store, strategies, func(skus ...string) {
-		limits.restocked(skus...)
-		published.Stock(skus...)
+	i.stocks = stock.NewService(i.store, i.strategies, func(skus ...string) {
+		i.limits.restocked(skus...)
+		i.published.Stock(skus...)
 	})
-	audit := func(ctx context.Context) ([]stock.Audit, error) { return stocks.Audit(ctx, "") }
-	if err := errors.Join(limits.watch(tel.MeterProvider), telemetry.WatchAdaptiveLimit(tel.MeterProvider, orders.Usable), telemetry.WatchEvents(tel.MeterProvider, published.Stats, published.feed.Stats)); err != nil {
-		return err
-	}
-	audits, err := telemetry.WatchOversold(tel.MeterProvider, audit, telemetry.OversoldConfig{})
-	if err != nil {
-		return err
-	}
+	meters := i.tel.MeterProvider
+	audit := func(ctx context.Context) ([]stock.Audit, error) { return i.stocks.Audit(ctx, "") }
+	i.audits, err = telemetry.WatchOversold(meters, audit, telemetry.OversoldConfig{})
+	return errors.Join(err, i.limits.watch(meters), telemetry.WatchAdaptiveLimit(meters, i.orders.Usable),
+		telemetry.WatchEvents(meters, i.published.Stats, i.published.feed.Stats))
+}
 
-	// HTTP.
+func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	api := httpapi.Config{
-		Orders: orders, Stock: stocks, Strategies: strategies, Timers: timers, Instance: c.Instance, Drain: new(httpapi.Drain), Logger: log,
+		Orders: i.orders, Stock: i.stocks, Strategies: i.strategies, Timers: i.timers, Instance: i.c.Instance, Drain: new(httpapi.Drain), Logger: i.log,
 		// Not the lock services: without one its strategies are refused, and an instance that
 		// reported itself unready would make the other SKUs unavailable as well.
-		Ready:          store.Ping,
-		LocalOnly:      c.Auth == AuthNone && IsLoopback(c.Listen),
-		Metrics:        tel.Metrics,
-		TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider, Propagator: tel.Propagator,
+		Ready:          i.store.Ping,
+		LocalOnly:      i.c.Auth == AuthNone && IsLoopback(i.c.Listen),
+		Metrics:        i.tel.Metrics,
+		TracerProvider: i.tel.TracerProvider, MeterProvider: i.tel.MeterProvider, Propagator: i.tel.Propagator,
+		Cluster: i.node, Events: i.published.feed,
 	}
-	limits.configure(&api)
+	i.limits.configure(&api)
 	var watchKeys func(context.Context) error
-	if api.Identity, watchKeys, err = openIdentity(ctx, c, clients.events, store, log); err != nil {
+	if api.Identity, watchKeys, err = openIdentity(ctx, i.c, i.clients.events, i.store, i.log); err != nil {
 		return err
 	}
-	api.Cluster, api.Events = node, published.feed
-	address, front, admin, err := listen(ctx, stdout, c, api, published.feed.Close, &closers)
+	address, front, admin, err := listen(ctx, stdout, i.c, api, i.published.feed.Close, &i.closers)
 	if err != nil {
 		return err
 	}
-	follow := reloadable{permits: limits.resize, permitted: limits.permitted, orderTTL: orders.SetTTL, pace: timers.SetPace, logLevel: level}
-	return runAll(ctx, front, published.run, timers.Run, breakers.run, limits.run, node.run(address, follow), purgeIdempotencyKeys(store, node.lead, c.Partition, log), watchKeys, admin.run, audits)
+	follow := reloadable{
+		permits: i.limits.resize, permitted: i.limits.permitted, orderTTL: i.orders.SetTTL, pace: i.timers.SetPace, logLevel: i.level,
+	}
+	return runAll(ctx, front, i.published.run,
+		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
+		purgeIdempotencyKeys(i.store, i.node.lead, i.c.Partition, i.log), watchKeys, admin.run, i.audits)
 }

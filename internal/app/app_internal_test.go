@@ -33,14 +33,14 @@ func openTestStore(t *testing.T, url string) *sqlstore.Store {
 	return store
 }
 
-// instance is one in this process.
-type instance struct {
+// running is an instance in this process.
+type running struct {
 	url  string
 	stop func() error // returns when it has drained
 }
 
 // start runs an instance until stop is called, at the end of the test at the latest.
-func start(t *testing.T, c Config) instance {
+func start(t *testing.T, c Config) running {
 	t.Helper()
 	c.Listen, c.Instance, c.Auth, c.Partition, c.OrderTTL, c.Permits = "127.0.0.1:0", "test", AuthNone, timeout.Base, time.Minute, 64
 	if err := c.Validate(); err != nil {
@@ -53,7 +53,7 @@ func start(t *testing.T, c Config) instance {
 		defer close(exited)
 		err = Run(ctx, c, out, logs)
 	}()
-	in := instance{stop: func() error {
+	in := running{stop: func() error {
 		cancel()
 		<-exited
 		return err
@@ -72,7 +72,7 @@ func start(t *testing.T, c Config) instance {
 }
 
 // send sends a request that creates something, with a body in JSON, and returns the response's body. Header is pairs of names and values.
-func (in instance) send(t *testing.T, method, path, body string, header ...string) string {
+func (in running) send(t *testing.T, method, path, body string, header ...string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, in.url+path, strings.NewReader(body))
 	if err != nil {

@@ -24,10 +24,9 @@ const (
 	leaveLimit = 2 * time.Second
 )
 
-// node is this instance in the cluster: the members, the leader, and the
-// configuration that all share. With --zookeeper all of it is there; with --redis alone the
-// configuration is that of the flags; without both an instance knows only itself, and the
-// database elects the leader.
+// node is this instance in the cluster: the members, the leader, and the configuration that all share. With --redis
+// alone the configuration is that of the flags. Without --redis and --zookeeper an instance knows only itself, and
+// the database elects the leader.
 type node struct {
 	membership cluster.Membership
 	settings   *cluster.Settings
@@ -162,9 +161,9 @@ func (n *node) know(what string, err error, set func()) {
 	}
 }
 
-// join keeps the instance a member. A name that another live instance has is no reason to stop
-// selling. One whose name a later one has taken over, at the same address, comes back when that has gone: if it came
-// before, the two would take turns.
+// join keeps the instance a member. An instance whose name another live instance has continues to sell. If a later
+// instance at the same address has taken over the name, this instance joins again only when that one has left.
+// Otherwise the two would take turns.
 func (n *node) join(ctx context.Context) {
 	for ctx.Err() == nil {
 		p, err := n.membership.Join(ctx, n.self)

@@ -18,6 +18,7 @@ type deployment struct {
 		Command     []string
 		Environment map[string]string
 		Restart     string
+		Entrypoint  []string
 		Profiles    []string
 		Ports       []string
 		Volumes     []string
@@ -66,8 +67,19 @@ func TestDeploymentRestarts(t *testing.T) {
 	}
 }
 
-// TestDeploymentIsBounded: nothing takes all memory, is published on every network, starts a sale that oversells by itself, or reads
-// files of the checkout that another user may not.
+// TestDeploymentEndsWithItsAddress: the balancer, which starts last, prints where the page is, as make up does.
+func TestDeploymentEndsWithItsAddress(t *testing.T) {
+	t.Parallel()
+	if got := strings.Join(readDeployment(t).Services["haproxy"].Entrypoint, " "); !strings.Contains(got, "http://127.0.0.1:${SHOP_PORT:-8080}/") {
+		t.Errorf("the balancer starts by %q", got)
+	}
+	if got := file(t, "../Makefile"); !strings.Contains(got, "up --build --detach --wait\n\t@echo \"The control room: http://127.0.0.1:$${SHOP_PORT:-8080}/\"\n") {
+		t.Error("make up does not end with the address of the page")
+	}
+}
+
+// TestDeploymentIsBounded: no service takes all memory, is published on every network, or starts a sale that
+// oversells. None reads files of the checkout that another user may not read.
 func TestDeploymentIsBounded(t *testing.T) {
 	t.Parallel()
 	d := readDeployment(t)
@@ -94,7 +106,7 @@ func TestDeploymentIsBounded(t *testing.T) {
 	if got := d.Services["mariadb"].Environment; got["MARIADB_RANDOM_ROOT_PASSWORD"] != "" {
 		t.Error("MariaDB prints the password of root into its log")
 	}
-	// What an instance takes to stop, at most; the queue drains alongside the requests.
+	// The longest stop of an instance: the queue drains alongside the requests.
 	if took, grace := drainWait+stopTimeout+cutTimeout+timersDrain+5*time.Second, d.Services["shop"].Grace; grace < took+10*time.Second {
 		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
 	}

@@ -47,8 +47,8 @@ func openBroadcast(rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, 
 	return redisbus.New(rdb, func(err error) { log.Warn("notification of revoked keys failed", slog.String("error", err.Error())) })
 }
 
-// watchRevocations makes known look up a key again that is revoked, and all keys after a notice, until the events end. A
-// message that is lost without a notice costs no more than none: a key is looked up again after [identity.Keep].
+// watchRevocations makes known read a revoked key again, and all keys after a notice, until the events end. If a
+// message is lost without a notice, the key is read again after [identity.Keep], as without messages.
 func watchRevocations(ctx context.Context, known *identity.Service, events iter.Seq[broadcast.Event], log *slog.Logger) {
 	for e := range events {
 		switch {

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// An instance refuses a key that another process has revoked, although the key has just worked: when it receives the
-// message, and when it receives a notice that messages may be missing.
+// An instance refuses a key that another process has revoked, although the key has just worked. It does so after the
+// message, and after a notice that messages may be missing.
 func TestWatchRevocations(t *testing.T) {
 	t.Parallel()
 	store := openTestStore(t, "sqlite:"+t.TempDir()+"/shop.db")

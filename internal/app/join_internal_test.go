@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/cluster/memcluster"
 )
 
-// Two instances that were given one name and one address do not take turns: the later one is the member, and
-// the other one when that has gone.
+// Two instances with one name and one address do not take turns. The later instance is the member, and the earlier
+// one joins again after it has left.
 func TestReplacedInstanceWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

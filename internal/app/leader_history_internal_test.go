@@ -35,8 +35,8 @@ type reign struct {
 	overdue       sync.WaitGroup
 }
 
-// lead does the leader's work for as long as the term lasts, and continues with it in the
-// background, as one that has noticed nothing, until it is refused, or on ends.
+// lead does the leader's work until the term ends. Then it continues in the background, as a leader that has noticed
+// nothing, until it is refused or on ends.
 func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *cluster.Term) error {
 	t.Helper()
 	token, err := r.store.ClaimRole(ctx, answersRole, term)
@@ -96,13 +96,7 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := session.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, session.Close)
 	registry, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
 	if err != nil {
 		t.Fatal(err)
@@ -119,10 +113,9 @@ func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.
 	return l, proxy
 }
 
-// The leader is cut off from ZooKeeper until its session has expired, again and again. It ceases to
-// lead before the next one begins, and if it continues working, the database takes its work as
-// long as nobody else has the role, and not after that: what it has recorded is one term after
-// the other.
+// The leader is cut off from ZooKeeper until its session has expired, again and again. Its term ends before the next
+// one begins. If it continues to work, the database accepts that only until another leader has the role. So the
+// record has one term after the other.
 func TestHistoryOfPartitionedLeaders(t *testing.T) {
 	t.Parallel()
 	server, database := testbedtest.ZooKeeper(t), testbedtest.Database(t)

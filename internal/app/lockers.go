@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// leaseTTL is how long a SKU is blocked by an instance that died while it
-	// held the lease. A lease is held for milliseconds, so it is seldom renewed; an instance
-	// that is paused for longer loses its leases, and repeats the attempts that had them.
+	// leaseTTL is how long a SKU is blocked by an instance that died while it held the lease. A lease is held for
+	// milliseconds, so it is seldom renewed. An instance that is paused for longer loses its leases, and retries the
+	// attempts that had them.
 	leaseTTL = 2 * time.Second
 
 	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members, and as the leader, after it died.

@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// The number that the permits are set to is there again after the store has lost it, or somebody has
-// written another one; the leader sees to that, and nobody else. Nobody does while it is not set.
+// If the store has lost the number of permits, or has another one, the leader writes the setting again. No other
+// instance does. Without a setting, the leader does not either.
 func TestLostPermitsAreSetAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -110,8 +110,8 @@ func (n *node) follow(ctx context.Context, to reloadable) {
 	group.Wait()
 }
 
-// withClusterSettings returns c with what is configured already in place of its flags, so that an instance that starts
-// does not make its flags those of all, or of its first orders.
+// withClusterSettings returns c with the shared settings in place of its flags. Otherwise an instance that starts
+// would use its flags for its first orders, or for all instances.
 func (n *node) withClusterSettings(c Config) Config {
 	c.Permits, _ = n.permits.Get()
 	c.OrderTTL, _ = n.orderTTL.Get()
@@ -119,9 +119,9 @@ func (n *node) withClusterSettings(c Config) Config {
 }
 
 // keepPermits sets the number of permits to the setting, until ctx ends: after each change, and again every second
-// until that succeeds. Without the setting, the number is the default. The leader also gives
-// them the number if they have another one: Redis may have lost it with its data, or has that of an instance that started when the
-// configuration could not be read. Only the leader does, as what others know may be old.
+// until that succeeds. Without the setting, the number is the default. The leader also corrects a number that
+// differs. Redis may have lost its data, or an instance may have started when the configuration could not be read.
+// Other instances do not, because their settings may be old.
 func (n *node) keepPermits(ctx context.Context, to reloadable) {
 	changes := make(chan int64)
 	var watching sync.WaitGroup

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// What is configured reaches the part of the instance that it is about.
+// Each setting reaches the component that it configures.
 func TestSettingsReachTheirComponents(t *testing.T) {
 	t.Parallel()
 	n := &node{lead: candidate(t), log: slog.New(slog.DiscardHandler)}

@@ -34,9 +34,8 @@ const (
 	placePoll = time.Second
 )
 
-// openTimers returns the queue that ends the wait for payments: its timers are
-// in the database, and Redis, if configured, wakes the instance that fires them.
-// Without Redis each instance wakes itself.
+// openTimers returns the queue that ends the wait for payments. Its timers are in the database. Redis, if configured,
+// wakes the instance that fires them; without Redis each instance wakes itself.
 func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, leader dlock.Locker, published *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {

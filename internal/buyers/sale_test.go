@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/buyers"
 )
 
-// A service that says again and again that all permits are in use is at work, and a sale at it is
-// not given up; one whose lock service is unavailable is not at work.
+// A sale continues at a service that answers again and again that all permits are in use. It ends at a service whose
+// lock service is unavailable.
 func TestProgressOfASale(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

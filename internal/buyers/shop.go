@@ -71,10 +71,9 @@ const (
 	pause  = 100 * time.Millisecond
 )
 
-// ask posts what a customer wants, again and again while the service says that it is too
-// busy, or that all permits are in use: then nothing has happened. It needs no key for that,
-// which would make a row of every refusal and so the sale another one. It calls atLimit whenever
-// all permits are in use: a service that says so is at work.
+// ask posts an order, and retries while the service is too busy or all permits are in use, because then nothing has
+// happened. So it needs no key, and a key would cost a row per refusal. It calls atLimit whenever all permits are in
+// use, which shows that the service works.
 func (s *Shop) ask(ctx context.Context, url string, body any, atLimit func()) (status int, instance string, answer []byte, err error) {
 	for end := time.Now().Add(asking); ; {
 		before, said := status, answer
@@ -98,8 +97,7 @@ func (s *Shop) ask(ctx context.Context, url string, body any, atLimit func()) (s
 	}
 }
 
-// Stock puts units of a new SKU on sale, and asks again while the service is too busy: to put them
-// there twice is to put them there.
+// Stock puts units of a new SKU on sale. It retries while the service is too busy, because the request is idempotent.
 func (s *Shop) Stock(ctx context.Context, sku, strategy string, units int) error {
 	for end, again := time.Now().Add(asking), false; ; again = true {
 		status, _, answer, err := s.Send(ctx, http.MethodPut, s.url(0)+"/api/v1/skus/"+sku,

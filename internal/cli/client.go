@@ -27,8 +27,8 @@ const (
 	keyVariable = "SHOP_KEY"
 )
 
-// httpClient sends the requests of all commands. A request has the key of an admin, so it goes to the address that the
-// user names and nowhere else: a redirect is an answer like any other.
+// httpClient sends the requests of all commands. A request has the key of an admin, so it goes only to the address
+// that the user names. A redirect is not followed.
 var httpClient = &http.Client{
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	Transport: &http.Transport{
@@ -48,11 +48,14 @@ type client struct {
 	listener string // the flag of the listener that the command uses
 }
 
-// ValidBase returns the URL of a listener, as --url has it.
-func ValidBase(base string) (string, error) {
+// urlFlag returns the flag that names another instance: --url for --listen, and --admin-url for --admin-listen.
+func (c client) urlFlag() string { return "--" + strings.Replace(c.listener, "listen", "url", 1) }
+
+// validBase returns the URL of a listener without a path.
+func validBase(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.User != nil {
-		return "", UsageError{fmt.Errorf("--url %q: want http://HOST:PORT or https://HOST:PORT", base)}
+		return "", errors.New("want http://HOST:PORT or https://HOST:PORT")
 	}
 	return u.Scheme + "://" + u.Host, nil
 }
@@ -110,8 +113,8 @@ func (c client) request(ctx context.Context, method, path string, body any) (*ht
 func (c client) do(req *http.Request) (*http.Response, error) {
 	resp, err := httpClient.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("%s: nothing listens at %s: start an instance with shop serve --%s %s, or name another one with --url",
-			c.command, c.base, c.listener, req.URL.Host)
+		return nil, fmt.Errorf("%s: nothing listens at %s: start an instance with shop serve --%s %s, or name another one with %s",
+			c.command, c.base, c.listener, req.URL.Host, c.urlFlag())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", c.command, err)
@@ -122,7 +125,7 @@ func (c client) do(req *http.Request) (*http.Response, error) {
 // refused says why there is no answer. An address that has no such path is not that of the listener.
 func (c client) refused(resp *http.Response, body []byte) error {
 	if to, err := resp.Location(); err == nil {
-		return fmt.Errorf("%s: %s redirects to %s: if that is an instance, name it with --url", c.command, c.base, to)
+		return fmt.Errorf("%s: %s redirects to %s: if that is an instance, name it with %s", c.command, c.base, to, c.urlFlag())
 	}
 	var p httpapi.Problem
 	err := json.Unmarshal(body, &p)

@@ -31,8 +31,8 @@ func foreignServer(t *testing.T) (url string, asked *atomic.Int64) {
 	return server.URL, asked
 }
 
-// TestEventsCommandStaysAtItsURLs: it asks no address that a member announces, which may be anybody's, and
-// continues at the next of the URLs that the user names, also when somebody else listens at one of them.
+// TestEventsCommandStaysAtItsURLs: it uses no address that a member announces. It continues at the next URL of the
+// user, also if another program listens at one of them.
 func TestEventsCommandStaysAtItsURLs(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
@@ -61,8 +61,8 @@ func TestEventsCommandStaysAtItsURLs(t *testing.T) {
 	}
 }
 
-// TestKeyIsNotRedirected: a command takes its key nowhere but to the address that the user names, also
-// when that sends it to another port of the same host.
+// TestKeyIsNotRedirected: a command sends its key only to the address that the user names, not even to another port
+// of the host.
 func TestKeyIsNotRedirected(t *testing.T) {
 	t.Parallel()
 	elsewhere, asked := foreignServer(t)
@@ -75,7 +75,7 @@ func TestKeyIsNotRedirected(t *testing.T) {
 		{"events", "--url", server.URL},
 		{"cluster", "members", "--url", server.URL},
 		{"config", "set", "permits", "8", "--url", server.URL},
-		{"timers", "list", "--url", server.URL},
+		{"timers", "list", "--admin-url", server.URL},
 		{"healthcheck", "--url", server.URL},
 	} {
 		code, _, stderr := call(t, withKey, args...)

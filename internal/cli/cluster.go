@@ -29,12 +29,9 @@ type clusterRun func(c *clusterCall, ctx context.Context, args []string) error
 // define returns the definition of the flags of a command.
 func (run clusterRun) define(f *Flags) (*clusterCall, Run) {
 	c := &clusterCall{p: f.Process, command: f.Command()}
-	f.StringVar(&c.url, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL; any instance responds for all")
+	f.URLVar(&c.url, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL; any instance responds for all")
 	f.BoolVar(&c.json, "json", false, "print JSON")
-	return c, func(ctx context.Context, args []string) (err error) {
-		if c.url, err = ValidBase(c.url); err != nil {
-			return err
-		}
+	return c, func(ctx context.Context, args []string) error {
 		c.given = f.Given("version")
 		return run(c, ctx, args)
 	}

@@ -20,7 +20,7 @@ type Process struct {
 // read the same tree.
 type Command struct {
 	Name     string
-	Summary  string // one sentence without a full stop: what the command does
+	Summary  string // what the command does, without a full stop
 	Details  string // further sentences for its own help; may be empty
 	Args     string // alongside the flags, such as "KIND [ID...]"
 	Values   []string

@@ -27,7 +27,7 @@ func TestNamesOfSettingsAreEscaped(t *testing.T) {
 	}
 }
 
-// Who watches the settings continues when an instance was unavailable for a while, and is notified that once.
+// A watch of settings continues when an instance was unavailable for a while, and reports the gap once.
 func TestWatchOfSettingsReconnects(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

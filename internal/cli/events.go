@@ -55,7 +55,7 @@ func eventsCommand() Command {
 		Env:   adminKey,
 		Define: func(f *Flags) Run {
 			e := eventsFlags{}
-			f.StringVar(&e.urls, "url", "http://"+app.DefaultListen, "`URL,...`: connect to an instance at one of these base URLs, and to the next if it stops")
+			f.URLVar(&e.urls, "url", "http://"+app.DefaultListen, "`URL,...`: connect to an instance at one of these base URLs, and to the next if it stops")
 			f.BoolVar(&e.json, "json", false, "print JSON, one event per line")
 			f.Group("Filters")
 			f.ListVar(&e.types, "types", typeNames(), "`TYPES`: show only events of these types, separated by commas")
@@ -86,14 +86,7 @@ type eventsFlags struct {
 }
 
 func (e eventsFlags) follow(ctx context.Context, p Process) error {
-	var bases []string
-	for text := range strings.SplitSeq(e.urls, ",") {
-		base, err := ValidBase(text)
-		if err != nil {
-			return err
-		}
-		bases = append(bases, base)
-	}
+	bases := strings.Split(e.urls, ",")
 	query := make(url.Values)
 	for name, value := range map[string]string{"types": strings.Join(e.types, ","), "sku": e.sku, "order": e.order} {
 		if value != "" {

@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// TestEventsCommandKeepsItsPlace over a stream that ends before it has told an id; and what it shows behind a second
-// beginning is said to lack something.
+// TestEventsCommandKeepsItsPlace over a stream that ends before it has sent an id. After a second beginning, the
+// command reports that events may be missing.
 func TestEventsCommandKeepsItsPlace(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())

@@ -161,9 +161,8 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, _ []string) (err error) 
 	}
 }
 
-// present asks each service that is named for a fence, by strategy: the next one of any key is
-// higher, as both count for all keys together. A service that does not answer has none, and is in
-// the error.
+// present returns a fence of each named service, by strategy. The next fence of any key is higher, because both
+// services count for all keys together. The error names each service that does not respond.
 func (c *fenceCall) present(ctx context.Context) (tokens map[string]uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// What a rebase is not for is refused in one line, and changes nothing.
+// A rebase that does not apply is refused in one line, and changes nothing.
 func TestFenceByCommand(t *testing.T) {
 	t.Parallel()
 	for engine, database := range map[string]string{"sqlite": "sqlite:" + t.TempDir() + "/shop.db", "mariadb": testbedtest.Database(t)} {

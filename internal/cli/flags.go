@@ -50,7 +50,7 @@ const (
 )
 
 // connections are the flags that say where something is. Each has a variable, of whichever command it is.
-var connections = []string{"url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
+var connections = []string{"url", adminURL, "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
 
 // newFlags returns the flags of the command at the end of a path, without any.
 func newFlags(p Process, at path) *Flags {
@@ -73,6 +73,13 @@ func (f *Flags) EveryVariable() { f.every = true }
 func (f *Flags) StringVar(p *string, name, value, usage string) {
 	f.set.StringVar(p, name, value, usage)
 	f.note(name, "TEXT", Text)
+}
+
+// URLVar defines a flag with the URL of a listener, or with several URLs and commas between them.
+func (f *Flags) URLVar(p *string, name, value, usage string) {
+	*p = value
+	f.set.Var(&listenerURL{p, strings.HasPrefix(usage, "`URL,...`")}, name, usage)
+	f.note(name, "URL", Text)
 }
 
 // BoolVar defines a flag that is on or off.
@@ -198,6 +205,37 @@ func (c *choice) String() string {
 func (c *choice) Set(text string) error {
 	*c.text = text
 	return oneOf(text, c.choices)
+}
+
+// listenerURL is the value of a flag with the URL of a listener, or several.
+type listenerURL struct {
+	text    *string
+	several bool
+}
+
+// String implements [flag.Value].
+func (u *listenerURL) String() string {
+	if u.text == nil {
+		return ""
+	}
+	return *u.text
+}
+
+// Set implements [flag.Value].
+func (u *listenerURL) Set(text string) error {
+	urls := []string{text}
+	if u.several {
+		urls = strings.Split(text, ",")
+	}
+	for i := range urls {
+		base, err := validBase(urls[i])
+		if err != nil {
+			return err
+		}
+		urls[i] = base
+	}
+	*u.text = strings.Join(urls, ",")
+	return nil
 }
 
 // list is the value of a flag with several names.

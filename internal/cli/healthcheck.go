@@ -22,17 +22,13 @@ func healthcheckCommand() Command {
 		Exits: []Exit{{0, "the instance is ready"}, {1, "it is not ready, or does not respond"}},
 		Define: func(f *Flags) Run {
 			var base string
-			f.StringVar(&base, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL")
+			f.URLVar(&base, "url", "http://"+app.DefaultListen, "`URL`: ask the instance at this base URL")
 			return func(ctx context.Context, _ []string) error { return healthcheck(ctx, f, base) }
 		},
 	}
 }
 
-func healthcheck(ctx context.Context, f *Flags, base string) error {
-	at, err := ValidBase(base)
-	if err != nil {
-		return err
-	}
+func healthcheck(ctx context.Context, f *Flags, at string) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
 	c := client{f.Process, "healthcheck", at, "listen"}

@@ -194,7 +194,7 @@ func keysOf(t *testing.T, database string) *identity.Service {
 	return service
 }
 
-// What is not there is named, and not made by asking for it.
+// The error names the missing file, and the command does not create it.
 func TestKeysCommandDoesNotCreateADatabase(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, args := range [][]string{{"create", "--admin"}, {"list"}, {"revoke", "aaaaaaaaaa"}} {

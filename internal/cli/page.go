@@ -110,7 +110,7 @@ func Help(root *Command) Command {
 
 // VariableRule says which flags have an environment variable.
 const VariableRule = "Every flag of shop serve has an environment variable: SHOP_ and its name in capitals. " +
-	"On other commands, only the flags that name a service or a store have one: --url, --database, --redis, --redlock, --zookeeper, --zookeeper-auth, --etcd. " +
+	"On other commands, only the flags that name a service or a store have one: --url, --admin-url, --database, --redis, --redlock, --zookeeper, --zookeeper-auth, --etcd. " +
 	"A flag has precedence over its variable, and the variable over the default. The help of a command shows its variables."
 
 // Parses says what is wrong with the flags and the number of arguments of a command line such as that of an [Example]. A line

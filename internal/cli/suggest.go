@@ -1,7 +1,9 @@
 package cli
 
+import "strings"
+
 // nearest returns the name that the user probably meant by word, or nothing. Names that begin with the word, or
-// differ by a third of its letters at most, are near.
+// differ by a third of its letters at most, or end with "-" and the word, are near.
 func nearest(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
@@ -13,15 +15,15 @@ func nearest(word string, names []string) string {
 		return best
 	}
 	for _, name := range names {
-		if len(name) > len(word) && name[:len(word)] == word {
+		if strings.HasPrefix(name, word) || strings.HasSuffix(name, "-"+word) {
 			return name
 		}
 	}
 	return ""
 }
 
-// distance returns the number of edits between a and b: a byte that is inserted, deleted or replaced, or two
-// neighbors that are swapped (the restricted Damerau-Levenshtein distance).
+// distance returns the restricted Damerau-Levenshtein distance of a and b. An edit inserts, deletes or replaces a
+// byte, or swaps two neighbors.
 func distance(a, b string) int {
 	previous, row := make([]int, len(b)+1), make([]int, len(b)+1)
 	older := make([]int, len(b)+1)

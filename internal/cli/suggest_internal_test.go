@@ -31,10 +31,10 @@ func TestDistance(t *testing.T) {
 
 func TestNearest(t *testing.T) {
 	t.Parallel()
-	names := []string{"serve", "demo", "lab", "audit", "timers", "healthcheck", "completion"}
+	names := []string{"serve", "demo", "lab", "audit", "timers", "healthcheck", "completion", "admin-url"}
 	for word, want := range map[string]string{
-		"serv": "serve", "dmeo": "demo", "timer": "timers", "helthchek": "healthcheck", "health": "healthcheck", "comp": "completion",
-		"sell": "", "x": "", "": "", "nothing-like-it": "", "he": "",
+		"serv": "serve", "dmeo": "demo", "timer": "timers", "helthchek": "healthcheck", "health": "healthcheck", "comp": "completion", "url": "admin-url",
+		"sell": "", "x": "", "": "", "nothing-like-it": "", "he": "", "rl": "",
 	} {
 		if got := nearest(word, names); got != want {
 			t.Errorf("%q: %q, want %q", word, got, want)

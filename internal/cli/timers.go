@@ -18,6 +18,10 @@ const (
 	placeTimer  = "order.place"
 )
 
+// adminURL is the flag with the URL of an admin listener. It differs from --url, because a shell that sets SHOP_URL
+// for the public listener runs these commands, too.
+const adminURL = "admin-url"
+
 // timersCommand manages the timers of a running instance.
 func timersCommand() Command {
 	const kind = expireTimer
@@ -31,7 +35,7 @@ func timersCommand() Command {
 			timersOne("get", "KIND ID", "Show one timer, with the whole of its last error", (*timersCall).get,
 				Example{"One timer", "shop timers get " + kind + " ID"}, Example{"As JSON, with its traceparent", "shop timers get " + kind + " ID --json"}),
 			timersOne("fire", "KIND ID", "Make a timer due now", (*timersCall).fire,
-				Example{"One timer", "shop timers fire " + kind + " ID"}, Example{"At another instance", "shop timers fire " + kind + " ID --url http://127.0.0.1:8091"}),
+				Example{"One timer", "shop timers fire " + kind + " ID"}, Example{"At another instance", "shop timers fire " + kind + " ID --admin-url http://127.0.0.1:8091"}),
 			timersOne("redrive", "KIND [ID...]", "Retry dead timers: the given ones, or all of a type", (*timersCall).redrive,
 				Example{"All dead timers", "shop timers redrive " + kind}, Example{"Two of them", "shop timers redrive " + kind + " ID1 ID2"}),
 			timersOne("rebuild", "KIND", "Add every open timer to the index again", (*timersCall).rebuild,
@@ -56,13 +60,13 @@ type timersCall struct {
 // define defines the flags that all of these commands have.
 func (t *timersCall) define(f *Flags) {
 	t.p = f.Process
-	f.StringVar(&t.url, "url", "http://"+app.DefaultAdminListen, "`URL`: ask the instance whose --admin-listen this is; any instance responds for all")
+	f.URLVar(&t.url, adminURL, "http://"+app.DefaultAdminListen, "`URL`: ask the instance whose --admin-listen this is; any instance responds for all")
 	f.BoolVar(&t.json, "json", false, "print JSON")
 }
 
 func timersList() Command {
 	return Command{
-		Name: "list", Summary: "Show stored timers, in the order in which they are due", Env: adminKey,
+		Name: "list", Summary: "Show stored timers, in the order of their next attempts", Env: adminKey,
 		Examples: []Example{
 			{"The next 100 timers", "shop timers list"},
 			{"Dead timers, which wait for a decision", "shop timers list --state dead"},
@@ -95,11 +99,8 @@ func timersOne(name, args, summary string, run func(*timersCall, context.Context
 	}}
 }
 
-// run checks the URL and runs a command.
-func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) (err error) {
-	if t.url, err = ValidBase(t.url); err != nil {
-		return err
-	}
+// run runs a command.
+func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) error {
 	t.state = strings.ToUpper(t.state)
 	return run(t, ctx, args)
 }

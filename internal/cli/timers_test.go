@@ -25,7 +25,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 		_ = json.NewEncoder(w).Encode(page)
 	}))
 	defer server.Close()
-	code, out, _ := call(t, noEnv, "timers", "list", "--url", server.URL)
+	code, out, _ := call(t, noEnv, "timers", "list", "--admin-url", server.URL)
 	for _, want := range []string{"behind-  ", "behind-next-1", "behind-next-2"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing:\n%s", want, out)
@@ -36,7 +36,7 @@ func TestTimersListReadsAllPages(t *testing.T) {
 	}
 }
 
-// Who answers may be nobody, or somebody else.
+// The port may be closed, or another program may answer.
 func TestTimersCommandReportsAWrongServer(t *testing.T) {
 	t.Parallel()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -45,15 +45,17 @@ func TestTimersCommandReportsAWrongServer(t *testing.T) {
 	}
 	free := l.Addr().String()
 	l.Close()
-	env := func(k string) string { return map[string]string{"SHOP_URL": "http://" + free}[k] }
+	env := func(k string) string {
+		return map[string]string{"SHOP_ADMIN_URL": "http://" + free, "SHOP_URL": "http://127.0.0.1:1"}[k]
+	}
 	code, _, stderr := call(t, env, "timers", "list")
-	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free) {
+	if code != 1 || !strings.Contains(stderr, "shop serve --admin-listen "+free+", or name another one with --admin-url") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	for _, answer := range []string{"{}", "<html>", `{"timers":[]}`} {
 		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(answer)) }))
 		defer other.Close()
-		if code, out, stderr := call(t, noEnv, "timers", "list", "--url", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
+		if code, out, stderr := call(t, noEnv, "timers", "list", "--admin-url", other.URL); code != 1 || out != "" || !strings.Contains(stderr, "is not the --admin-listen") {
 			t.Errorf("%s: exit code %d: %s%s", answer, code, out, stderr)
 		}
 	}
@@ -69,10 +71,11 @@ func TestTimersBadCommandLines(t *testing.T) {
 		{"list --limit many", "limit"},
 		{"list --limit 1000001", "--limit"},
 		{"list --state done", "--state"},
-		{"list --url 127.0.0.1:8081", "--url"},
-		{"list --url http://", "--url"},
-		{"list --url http://127.0.0.1:1/api", "--url"},
-		{"list --url http://a:b@127.0.0.1:1", "--url"},
+		{"list --admin-url 127.0.0.1:8081", "--admin-url"},
+		{"list --url http://127.0.0.1:8081", "unknown flag --url: did you mean --admin-url?"},
+		{"list --admin-url http://", "--admin-url"},
+		{"list --admin-url http://127.0.0.1:1/api", "--admin-url"},
+		{"list --admin-url http://a:b@127.0.0.1:1", "--admin-url"},
 		{"get order.expire", "missing ID"},
 		{"get order.expire a b", "unexpected argument"},
 		{"get --state open order.expire a", "unknown flag --state"},

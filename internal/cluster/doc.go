@@ -3,9 +3,9 @@
 //
 // # Use
 //
-// A backend gives a [Membership], a [Registry] and, if it has one, a [ConfigStore]:
-// zkcluster all three, rediscluster the first two, memcluster all of them within one
-// process. Without a store [Fixed] is the configuration of the flags.
+// A backend provides a [Membership], a [Registry] and, if it has one, a [ConfigStore]. zkcluster and memcluster, which
+// works within one process, have all three, and rediscluster the first two. Without a store [Fixed] is the
+// configuration of the flags.
 //
 //	presence, err := members.Join(ctx, cluster.Member{Name: "shop-1", Address: "10.0.0.7:8080"})
 //	...
@@ -41,11 +41,10 @@
 //
 // # Election
 //
-// An election is a lock, and a leadership term is its lease. The order of the candidates, the validity of
-// the lease, the fencing token, and the handling of lost replies are those of the [dlock.Locker]. With
-// zklock candidates wait in a queue in which each watches its predecessor, the token
-// is the transaction that made the candidate's node, and a leader that is cut off stops
-// before its session can end.
+// An election is a lock, and a leadership term is its lease. The order of the candidates, the validity of the lease,
+// the fencing token, and the handling of lost replies are those of the [dlock.Locker]. With zklock, candidates wait in
+// a queue in which each watches its predecessor. The token is the transaction that made the candidate's node. A leader
+// that is cut off stops before its session can end.
 //
 // An election adds the name: the leader announces it with its fence in a [Registry], and observers read it
 // there. An announcement comes after the beginning of the term and can outlast it. Of two announcements
@@ -53,11 +52,11 @@
 //
 // # Configuration
 //
-// An instance reads its own copy, a pointer in memory. The store has texts with versions, and the [Key]
-// parses them. An instance refuses a text that is not valid, and keeps the previous value: the text may come
-// from another tool or another version of the program. A write names the version that it
-// replaces. So of two racing writes one fails and changes nothing. [Settings.All] returns the version that the
-// store has, even if its value was refused: the next write replaces that version.
+// An instance reads its own copy, a pointer in memory. The store has texts with versions, and the [Key] parses them. An
+// instance refuses a text that is not valid, and keeps the previous value. Such a text may come from another tool or
+// another version of the program. A write names the version that it replaces. So of two racing writes one fails and
+// changes nothing. [Settings.All] returns the version that the store has, even if its value was refused: the next write
+// replaces that version.
 //
 // # Guarantees
 //

@@ -14,9 +14,8 @@ import (
 
 // ElectionConfig is the configuration of an [Election].
 type ElectionConfig struct {
-	// Locker decides who leads. Its guarantees are those of the election: the order of
-	// the candidates, the validity of a lease, how long an instance that died keeps
-	// the others from leading. Required.
+	// Locker decides who leads. Its guarantees are those of the election: the order of the candidates, the validity of
+	// a lease, and the delay after a leader dies. Required.
 	Locker dlock.Locker
 
 	// Registry gets the announcement of the leader. Required.
@@ -58,15 +57,14 @@ func (c *ElectionConfig) validate() error {
 // Election is one instance as a candidate and as an observer. It is safe for concurrent use; each call of Campaign is a
 // separate candidate.
 //
-// Guarantees, by test: One leads (OneLeads), in the order of the campaigns where the locker has one
-// (ElectedInOrder). The fence of a term is greater than those before (ResignHandsOn). A leader that is cut off
-// stops before the next one is elected, and no work of two terms mixes in a register that checks the fence
-// (CutOffLeaderStopsFirst). The work of a leader whose process was paused is refused (PausedLeaderIsFenced).
-// Work ends with the term (LossEndsTheWork, LeadEndsWithItsContext). A candidate that gives up leaves nothing
-// (CancelledCampaignLeavesNothing). A leader that is killed is replaced (KilledLeaderIsReplaced). A campaign
-// outlasts failures of the store (CampaignGoesOn). Observers receive every leader that stays
-// (ObserversReceiveEveryLeader), and no leader whose term has ended when there is another
-// (LateAnnouncementIsIgnored). They report when the store does not answer (ObserverReportsStale). The
+// Guarantees, by test: One leads (OneLeads), in the order of the campaigns where the locker has one (ElectedInOrder).
+// The fence of a term is greater than those before (ResignHandsOn). A leader that is cut off stops before the next one
+// is elected, so a register that checks the fence never mixes two terms (CutOffLeaderStopsFirst). The work of a leader
+// whose process was paused is refused (PausedLeaderIsFenced). Work ends with the term (LossEndsTheWork,
+// LeadEndsWithItsContext). A candidate that gives up leaves nothing (CancelledCampaignLeavesNothing). A leader that is
+// killed is replaced (KilledLeaderIsReplaced). A campaign outlasts failures of the store (CampaignGoesOn). Observers
+// receive every leader that stays (ObserversReceiveEveryLeader), and no leader whose term has ended when there is
+// another (LateAnnouncementIsIgnored). They report when the store does not answer (ObserverReportsStale). The
 // announcement is deleted before Resign returns (AnnouncementEndsWithTheTerm, AnnouncementEndsWithItsContext).
 type Election struct {
 	cfg ElectionConfig
@@ -80,12 +78,10 @@ func NewElection(cfg ElectionConfig) (*Election, error) {
 	return &Election{cfg}, nil
 }
 
-// Campaign blocks until this instance leads, or ctx ends: then it returns the error
-// and the cause of ctx, and the instance is no candidate any more. Candidates are
-// elected in the order in which they came, if the Locker is first come, first served.
-// When the store fails the campaign begins again, behind those who wait, after a
-// pause of 50 ms to 1 s. It returns [dlock.ErrReentry] as the Locker does. The term
-// outlives ctx, from which it takes values only.
+// Campaign blocks until this instance leads or ctx ends. Then it returns the error and the cause of ctx, and the
+// instance is no candidate any more. Candidates are elected in the order in which they came, if the Locker is first
+// come, first served. When the store fails the campaign begins again, behind those who wait, after a pause of 50 ms to
+// 1 s. It returns [dlock.ErrReentry] as the Locker does. The term outlives ctx, from which it takes values only.
 func (e *Election) Campaign(ctx context.Context) (*Term, error) {
 	pauses := backoff.Decorrelated{Min: 50 * time.Millisecond, Max: time.Second}
 	for pause := time.Duration(0); ; {

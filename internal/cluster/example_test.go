@@ -51,7 +51,7 @@ func ExampleMembership() {
 	// - shop-1 at 10.0.0.7:8080
 }
 
-// An instance leads for a while. What it changes carries the fence of its term.
+// An instance leads for a while. Its changes carry the fence of its term.
 func ExampleElection_Campaign() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()

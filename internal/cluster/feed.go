@@ -24,13 +24,13 @@ type Feed[T any] struct {
 	// Equal reports whether two values say the same.
 	Equal func(a, b T) bool
 
-	// Gap is the least time between the beginnings of two readings: it bounds what a
-	// storm of changes costs, and is how late a change may be seen. 0 means 100 ms.
+	// Gap is the least time between the beginnings of two readings. It bounds the cost of a storm of changes, and
+	// delays a change by that much. 0 means 100 ms.
 	Gap time.Duration
 
-	// Recheck is the longest time between two readings (the fallback poll): no change is missed for longer, also if
-	// the store loses a notification. 0 means 1 s.
-	Recheck time.Duration
+	// FallbackPoll is the longest time between two readings. It bounds how late a change is seen if the store loses a
+	// notification. 0 means 1 s.
+	FallbackPoll time.Duration
 
 	// Timeout bounds a reading. 0 means 1 s.
 	Timeout time.Duration
@@ -38,7 +38,7 @@ type Feed[T any] struct {
 
 // Values returns the sequence. See [Membership] for its rules.
 func (f Feed[T]) Values(ctx context.Context) iter.Seq2[T, error] {
-	f.Gap, f.Recheck, f.Timeout = cmp.Or(f.Gap, 100*time.Millisecond), cmp.Or(f.Recheck, time.Second), cmp.Or(f.Timeout, time.Second)
+	f.Gap, f.FallbackPoll, f.Timeout = cmp.Or(f.Gap, 100*time.Millisecond), cmp.Or(f.FallbackPoll, time.Second), cmp.Or(f.Timeout, time.Second)
 	return func(yield func(T, error) bool) {
 		wake := make(chan struct{}, 1)
 		changed := func() {
@@ -90,18 +90,18 @@ func (f Feed[T]) read(ctx context.Context, changed func()) (T, func(), error) {
 	return f.Read(ctx, changed)
 }
 
-// wait returns when it is time to read again. That is when there may be a change and the gap is over, when a fallback
-// poll is due, or after a failure, with a growing pause.
+// wait returns when it is time to read again. Then there may be a change and the gap is over, a fallback poll is due,
+// or the growing pause after a failure is over.
 func (f Feed[T]) wait(ctx context.Context, start time.Time, wake <-chan struct{}, failures int) {
-	longest := f.Recheck*8/10 + rand.N(f.Recheck*2/10+1)
+	longest := f.FallbackPoll*8/10 + rand.N(f.FallbackPoll*2/10+1)
 	if failures > 0 {
 		longest = min(longest, f.Gap<<min(failures-1, 10))
 	}
-	recheck := time.NewTimer(longest)
-	defer recheck.Stop()
+	fallback := time.NewTimer(longest)
+	defer fallback.Stop()
 	select {
 	case <-wake:
-	case <-recheck.C:
+	case <-fallback.C:
 		return
 	case <-ctx.Done():
 		return

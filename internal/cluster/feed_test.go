@@ -22,7 +22,7 @@ type source struct {
 	value   int
 	err     error
 	hang    bool // until the context of the reading ends
-	deaf    bool // tells nobody of changes
+	deaf    bool // notifies nobody of changes
 	reads   int
 	stops   int
 	changed func()
@@ -50,7 +50,7 @@ func (s *source) feed() cluster.Feed[int] {
 			}, nil
 		},
 		Equal: func(a, b int) bool { return a == b },
-		Gap:   100 * time.Millisecond, Recheck: 10 * time.Second, Timeout: time.Second,
+		Gap:   100 * time.Millisecond, FallbackPoll: 10 * time.Second, Timeout: time.Second,
 	}
 }
 
@@ -131,7 +131,7 @@ func TestStormCostsOneReadingPerGap(t *testing.T) {
 	})
 }
 
-func TestChangeThatIsNotTold(t *testing.T) {
+func TestChangeWithoutANotification(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(t *testing.T, s *source) {
 		s.deaf = true

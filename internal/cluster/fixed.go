@@ -22,7 +22,7 @@ func (f Fixed) Entries(ctx context.Context, names ...string) iter.Seq2[map[strin
 		}
 	}
 	read := func(context.Context, func()) (map[string]Entry, func(), error) { return entries, nil, nil }
-	feed := Feed[map[string]Entry]{Read: read, Recheck: time.Hour}
+	feed := Feed[map[string]Entry]{Read: read, FallbackPoll: time.Hour}
 	feed.Equal = maps.Equal
 	return feed.Values(ctx)
 }

@@ -27,8 +27,8 @@ type Member struct {
 // ZooKeeper, and every instance reads those of all.
 const maxText = 128
 
-// Validate returns what is wrong with m: a name is required, and no text is longer
-// than 128 bytes or has characters that cannot be printed.
+// Validate returns what is wrong with m: a name is required, and each text has at most 128 bytes, all of them
+// printable.
 func (m Member) Validate() error {
 	var errs []error
 	if m.Name == "" {
@@ -82,9 +82,8 @@ func (l Leader) Elected() bool { return l.Name != "" }
 // Equal reports whether l and other are the same term.
 func (l Leader) Equal(other Leader) bool { return l.Name == other.Name && l.Fence == other.Fence }
 
-// The encodings below are what backends store: fields with a semicolon between
-// them, which can be the name of a node and can be read by people. A program reads what
-// later ones write, who may add fields at the end.
+// The encodings below are what backends store: fields with a semicolon between them, which people can read and a node
+// can have as its name. Later versions may add fields at the end, and a program ignores them.
 
 // instant is how times are written. A colon would be escaped by some.
 const instant = "20060102T150405.000Z"

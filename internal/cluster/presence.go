@@ -13,11 +13,10 @@ import (
 // Place is the entry of one member in a store. A backend gives one to [Enter], which
 // calls its methods one at a time.
 type Place interface {
-	// Take makes the entry. It waits for another instance that has the name, and returns
-	// a [*NameTakenError] if that turns out to live. again says that the entry was there
-	// before and is lost: then another one of the same name and address is that of a
-	// successor, and it returns [ErrReplaced]. Any other error is a failed attempt,
-	// which is repeated; it may have taken effect.
+	// Take makes the entry. It waits for another instance that has the name, and returns a [*NameTakenError] if that
+	// turns out to live. again says that the entry was there before and is lost. Then an entry of the same name and
+	// address is that of a successor, and Take returns [ErrReplaced]. Any other error is a failed attempt, which is
+	// repeated; it may have taken effect.
 	Take(ctx context.Context, again bool) error
 
 	// Keep blocks while the entry is there. It returns nil when it is not, or the error
@@ -71,8 +70,8 @@ func Enter(ctx context.Context, m Member, cfg PresenceConfig) (*Presence, error)
 // Member returns the entry that other instances see.
 func (p *Presence) Member() Member { return p.member }
 
-// Done is closed when the instance is no member any more and will not become one by
-// itself: after Leave, or when another instance has its name.
+// Done is closed when the instance will not be a member again by itself: after Leave, or when another instance has its
+// name.
 func (p *Presence) Done() <-chan struct{} { return p.ctx.Done() }
 
 // Err returns nil as long as Done is open, then [ErrLeft], [ErrReplaced] or a

@@ -42,9 +42,8 @@ func (s *Setting[T]) Get() (value T, version int64) {
 	return h.value, h.version
 }
 
-// Watch returns a sequence of the values and their versions: the one in force, and
-// then again after changes, of which several that come while nobody asks make one step.
-// It reads memory, waits while it is ranged over, and ends when ctx does.
+// Watch returns a sequence of the values and their versions, beginning with those in force. Several changes that come
+// while nobody asks make one step. It reads memory, waits while it is ranged over, and ends when ctx does.
 func (s *Setting[T]) Watch(ctx context.Context) iter.Seq2[T, int64] {
 	return func(yield func(T, int64) bool) {
 		for serial := -1; ctx.Err() == nil; {

@@ -31,9 +31,9 @@ type Config[K comparable, L, T any] struct {
 	// start get that error.
 	Hold func(ctx context.Context, key K, fn func(ctx context.Context, lease L) error) error
 
-	// Commit carries out items in one step, all of them or none, and passes on what lease says to the store that
-	// decides whether it is still valid. Each item has its own result. Nil ends the wait of all. It is never called
-	// twice at once for one key by one Group.
+	// Commit carries out items in one step, all of them or none. It passes the fencing token of lease to the store,
+	// which decides whether the lease is still valid. Each item has its own result. Nil ends the wait of all. It is
+	// never called twice at once for one key by one Group.
 	Commit func(ctx context.Context, key K, lease L, items []T) error
 
 	// Retry reports whether there is to be another attempt under another lease after an error
@@ -45,15 +45,13 @@ type Config[K comparable, L, T any] struct {
 	// with fewer items. After any other one, the batch is split. Default: never.
 	Common func(error) bool
 
-	// Unknown reports whether an error of Commit leaves open what became of the items. They are
-	// then tried again for as long as their callers are there at all: that their time in
-	// the line is over does not count any more. Default: never.
+	// Unknown reports whether an error of Commit leaves open what became of the items. The Group then tries them again
+	// until their contexts end, even if their maximum wait is over. Default: never.
 	Unknown func(error) bool
 
-	// Refuse, if there is one, is asked before each batch, without a lease, and returns what
-	// tells the items that cannot be had now: it returns their answers, and nil for others. It
-	// is applied to those that waited before Refuse was called and were never committed. Nil
-	// refuses nobody.
+	// Refuse, if set, is called before each batch, without a lease. It returns a function that returns the error of an
+	// item that cannot be served now, and nil for others. It is applied to those that waited before Refuse was called
+	// and were never committed. Nil refuses nobody.
 	Refuse func(ctx context.Context, key K) func(item T) error
 
 	MaxQueue   int           // items that wait for one key; default 10,000

@@ -132,17 +132,17 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 	}
 	groups := []*group{newGroup(), newGroup(), newGroup()}
 	var callers sync.WaitGroup
-	told, unknown := make([]bool, 3000), make([]bool, 3000)
+	succeeded, unknown := make([]bool, 3000), make([]bool, 3000)
 	for i := range 60 {
 		callers.Go(func() {
-			for n := i; n < len(told); n += 60 {
+			for n := i; n < len(succeeded); n += 60 {
 				ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
 				if n%3 == 0 {
 					ctx = t.Context()
 				}
 				err := groups[n%3].Do(ctx, ctx, "a", n)
 				cancel()
-				told[n], unknown[n] = err == nil, errors.Is(err, cohort.ErrLeft)
+				succeeded[n], unknown[n] = err == nil, errors.Is(err, cohort.ErrLeft)
 			}
 		})
 	}
@@ -153,15 +153,15 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 		}
 	}
 	done := 0
-	for i, ok := range told {
+	for i, ok := range succeeded {
 		if ok {
 			done++
 		}
 		if want := map[bool]int{true: 1}[ok]; committed[i] != want && (!unknown[i] || committed[i] > 1) {
-			t.Errorf("%d: told %v, committed %d times", i, ok, committed[i])
+			t.Errorf("%d: succeeded %v, committed %d times", i, ok, committed[i])
 		}
 	}
-	if done < len(told)/10 {
-		t.Errorf("only %d of %d were served", done, len(told))
+	if done < len(succeeded)/10 {
+		t.Errorf("only %d of %d were served", done, len(succeeded))
 	}
 }

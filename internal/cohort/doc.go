@@ -23,13 +23,13 @@
 //     lost, the context of the commit ends and the batch is committed again under another
 //     lease (TestALostLeaseIsReplaced). The same applies to errors that Config.Retry names, such as a
 //     stale fencing token (TestAFencedBatchIsRetried).
-//  3. After any other error, the batch is split until the faulty item is alone
-//     (TestABatchIsSplitForTheSakeOfOneItem), unless Config.Common reports that no single item is
-//     at fault (TestACommonErrorIsNotSplit). A panic of Commit is an error.
+//  3. After any other error, the batch is split until the faulty item is alone (TestABatchIsSplitForTheSakeOfOneItem).
+//     It is not split if Config.Common reports that no single item is at fault (TestACommonErrorIsNotSplit). A panic of
+//     Commit is an error.
 //  4. A queue is served in the order of arrival. Between processes the lock service decides. If the service is
-//     fair, busy processes get equally many leases (TestThreeInstancesHaveTheirTurns). If it is not, the process
+//     fair, busy processes get equally many leases (TestThreeInstancesGetEqualLeases). If it is not, the process
 //     that releases a lease may get the next one.
-//  5. A caller that gives up leaves the queue at once (TestWhoGivesUpLeavesTheLine). If its item is in a batch, the
+//  5. A caller that gives up leaves the queue at once (TestACallerThatGivesUpLeavesTheQueue). If its item is in a batch, the
 //     caller waits up to 250 ms for the outcome (TestALongBatchKeepsNoCaller) and returns it. The context of the
 //     commit ends when all callers of the batch have given up (TestABatchOutlivesThoseWhoGiveUp).
 //  6. An error of the lock service fails the callers that waited for the lease, and no
@@ -42,23 +42,22 @@
 //
 // # Refusals
 //
-// When stock is exhausted, most callers are refused, and a refusal under the lease is slow. One read is
-// enough for all callers that were waiting before the read was sent: the result was true at a moment between their
-// request and their response. For callers that arrive later the result may be stale, because units can be
-// released without a lease.
+// When stock is exhausted, most callers are refused, and a refusal under the lease is slow. One read is enough for all
+// callers that were waiting before the read was sent. Its result was true at a moment between their request and their
+// response. For callers that arrive later the result may be stale, because units can be released without a lease.
 //
 // # Unknown outcomes
 //
-// If Commit fails with an unknown outcome, Config.Retry must return true, and Commit must recognize items that it has
-// committed before, for example by a primary key. With Config.Unknown, callers wait for this repetition even if their maximum
-// wait for a lease is over (TestTheImpatientHearWhatBecameOfThem). A caller that gives up
-// meanwhile gets both errors: the end of its time and the unknown outcome.
+// If Commit fails with an unknown outcome, Config.Retry must return true. Commit must recognize items that it has
+// committed before, for example by a primary key. With Config.Unknown, callers wait for this repetition even if their
+// maximum wait is over (TestACallerWaitsForTheOutcomeOfItsAttempt). A caller that gives up meanwhile gets both errors: the
+// end of its time and the unknown outcome.
 //
 // # Sources
 //
-// D. Dice, V. J. Marathe, N. Shavit: Lock Cohorting, PPoPP 2012: a global lock that stays within a node for a bounded
+// D. Dice, V. J. Marathe, N. Shavit: Lock Cohorting, PPoPP 2012. A global lock that stays within a node for a bounded
 // number of owners. D. Hendler, I. Incze, N. Shavit, M. Tzafrir: Flat Combining and the Synchronization-Parallelism
-// Tradeoff, SPAA 2010: a combiner executes the published operations of others. There the combiner is one of the
-// waiting threads. Here the leader is a goroutine of its own, because a caller may give up at any time, and its
-// deadline must not affect the others.
+// Tradeoff, SPAA 2010. A combiner executes the published operations of others. There the combiner is one of the waiting
+// threads. Here the leader is a goroutine of its own, because a caller may give up at any time without an effect on the
+// others.
 package cohort

@@ -82,7 +82,7 @@ func split(t *testing.T, failure string) {
 	}
 }
 
-// What is everybody's fault is not tried item by item.
+// An error that is common to all items is not split: they are not tried one by one.
 func TestACommonErrorIsNotSplit(t *testing.T) {
 	common := config{Common: func(err error) bool { return errors.Is(err, errBad) }}
 	bubble(t, common, func(r *rig) {

@@ -12,9 +12,9 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 )
 
-// Three instances that all have more to do than they can get an equal number of leases, from a
-// lock service that is first come, first served, however much each of them has to do.
-func TestThreeInstancesHaveTheirTurns(t *testing.T) {
+// Three busy instances get an equal number of leases from a lock service that is first come, first served, however much
+// each has to do.
+func TestThreeInstancesGetEqualLeases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lock := memlock.New(memlock.Config{})

@@ -27,7 +27,7 @@ type call struct {
 	key    string
 	fence  dlock.Fence
 	items  []int
-	ctx    context.Context //nolint:containedctx // It is what the test looks at.
+	ctx    context.Context //nolint:containedctx // The test reads it.
 	answer chan error
 }
 

@@ -105,9 +105,8 @@ func (t *ticket[T]) verdict(err error) error {
 	return errors.Join(err, t.last)
 }
 
-// open returns a context for the leader's next lease, which ends when all have left the line
-// before the leader has it, and the latest arrival. cancel is nil when nobody waits: then the
-// leader has resigned.
+// open returns the latest arrival and a context for the leader's next lease. The context ends if all leave before the
+// leader has the lease. cancel is nil when nobody waits: then the leader has resigned.
 func (g *Group[K, L, T]) open(l *line[K, T]) (ctx context.Context, cancel context.CancelCauseFunc, seq uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

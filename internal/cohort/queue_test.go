@@ -9,9 +9,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Who gives up leaves the line, and when the last one does nobody stands in the queue for the
-// lease any longer.
-func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+// A caller that gives up leaves the queue, and with the last caller the instance stops waiting for the lease.
+func TestACallerThatGivesUpLeavesTheQueue(t *testing.T) {
 	bubble(t, config{}, func(r *rig) {
 		release := r.hold()
 		ctx, giveUp := context.WithCancelCause(r.Context())

@@ -7,8 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// Who gives up between two attempts hears what the first one left open.
-func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
+// A caller that gives up between two attempts receives the error of the first one, whose outcome is unknown.
+func TestACallerThatLeavesGetsTheLastError(t *testing.T) {
 	unknown := errors.New("unknown")
 	bubble(t, config{Retry: func(err error) bool { return errors.Is(err, unknown) }}, func(r *rig) {
 		ctx, giveUp := context.WithCancelCause(r.Context())
@@ -27,9 +27,8 @@ func TestTheLastErrorIsToldToThoseWhoLeave(t *testing.T) {
 	})
 }
 
-// Who would not wait for the line any longer waits for what became of an attempt, and no longer
-// than there is time at all.
-func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
+// After its maximum wait, a caller still waits for the outcome of an attempt, until its context ends.
+func TestACallerWaitsForTheOutcomeOfItsAttempt(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
 	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {
@@ -59,7 +58,7 @@ func TestTheImpatientHearWhatBecameOfThem(t *testing.T) {
 }
 
 // It is the same when the time in the line ends after such an attempt.
-func TestTheImpatientWaitInTheLine(t *testing.T) {
+func TestAnUnknownOutcomeOutlastsTheMaximumWait(t *testing.T) {
 	unknown := errors.New("unknown")
 	is := func(err error) bool { return errors.Is(err, unknown) }
 	bubble(t, config{Retry: is, Unknown: is}, func(r *rig) {

@@ -1,5 +1,5 @@
-// Package controlroom runs a few instances of the service with their stores, and serves a page on which a person
-// sells stock at them and breaks them. The page also makes a holder of a lease late, and runs the labs of package lab.
+// Package controlroom runs a few instances of the service with their stores, and serves a page that starts sales and
+// breaks instances. The page also makes a holder of a lease late, and runs the labs of package lab.
 //
 // Each instance is a process of its own. It reaches Redis, and a database that is a server, through its own proxy,
 // so a fault can affect one instance or all of them. Package page has the page. The room forwards API requests of

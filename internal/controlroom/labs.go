@@ -19,10 +19,21 @@ type labRun struct {
 	SVG     string      `json:"svg,omitempty"`
 }
 
+// listedLab is a lab in the languages of the page.
+type listedLab struct {
+	lab.Lab
+
+	Chinese lab.Words `json:"zh"`
+}
+
 // listLabs answers with all labs.
 func listLabs(w http.ResponseWriter, _ *http.Request) {
+	var all []listedLab
+	for _, l := range lab.All() {
+		all = append(all, listedLab{l, l.Chinese()})
+	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(lab.All()) //nolint:errcheck,errchkjson // whoever asked has gone
+	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // whoever asked has gone
 }
 
 // runLab starts a lab on stores of its own. It returns at once; the lab ends with ctx.

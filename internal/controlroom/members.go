@@ -23,7 +23,7 @@ const (
 	stopping = "stopping"
 )
 
-// member is an instance and its ways to the stores. The room's mu guards the fields that change.
+// member is an instance and its ways to the stores. The room's mu protects the fields that change.
 type member struct {
 	name     string
 	number   int

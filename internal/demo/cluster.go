@@ -23,8 +23,8 @@ type Cluster struct {
 // gathering is how long instances may take to know each other and to elect a leader.
 const gathering = 30 * time.Second
 
-// gather asks the first instance for the others, until it knows n and who leads them, or the
-// time for that is over: then it returns what is known. With n = 0 it asks once.
+// gather asks the first instance for the others, until it knows n members and their leader. When its time is over, it
+// returns the members that it knows. With n = 0 it asks once.
 func gather(ctx context.Context, s *buyers.Shop, n int) (c Cluster, err error) {
 	for end := time.Now().Add(gathering); ; {
 		if c, err = members(ctx, s); err != nil {

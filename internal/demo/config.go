@@ -45,9 +45,8 @@ type Config struct {
 	URL        string
 	Executable string
 
-	// Patience is how long after its time an order may take to expire before it
-	// counts as lost; default 2 min, several times what the repair of any single fault costs. The dearest is the kill of
-	// an instance that has claimed timers, for 30 s.
+	// Patience is how long after its due time an order may expire before it counts as lost; default 2 min. The
+	// slowest repair takes 30 s: that of timers which a killed instance had claimed.
 	Patience time.Duration
 
 	Keep bool // leave the instances up until the context ends

@@ -185,8 +185,8 @@ func (d *demo) unpaid(ctx context.Context, f *fleet.Fleet) (*Expiry, error) {
 func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) }
 
 // variant runs the sale of one strategy. An unsafe baseline gets several chances to oversell. A lock without fencing
-// tokens gets several chances not to, because it may oversell on a machine that is paused for longer than a lease
-// lasts. The result has the number of repetitions. A sale that cannot be run is a result as well.
+// tokens gets several chances not to. It may oversell on a machine that is paused beyond a lease. The result has the
+// number of repetitions. A sale that cannot be run is a result as well.
 func (d *demo) variant(ctx context.Context, strategy string) (variant Variant, err error) {
 	for try := 1; ; try++ {
 		if variant, err = d.sale(ctx, strategy, try); ctx.Err() != nil {

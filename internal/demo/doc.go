@@ -1,5 +1,5 @@
-// Package demo runs a flash sale that a person can watch: several instances sell the same stock, once per strategy,
-// and then an audit of the database decides which strategies oversold.
+// Package demo runs a flash sale that a person can watch. Several instances sell the same stock, once per strategy.
+// Then an audit of the database decides which strategies oversold.
 //
 // A variant is one sale of one SKU by one strategy. Buyers, each with its own connection, wait at a barrier and
 // then make all attempts, distributed over the instances. Every attempt is a new customer that wants one unit. A

@@ -12,9 +12,8 @@ import (
 	"example.com/shop/internal/sqlstore"
 )
 
-// settled returns the orders of an act in which all went well, the first a
-// millisecond late and each of the others a millisecond more, and the fates of
-// these and of those that were paid afterwards.
+// settled returns the orders of an act without faults, and the fates of all orders, also of those that were paid
+// afterwards. The first order is a millisecond late, and each next one a millisecond more.
 func settled() (orders, fates []sqlstore.Fate) {
 	due := time.Unix(1_800_000_000, 0)
 	for i := range unpaid {

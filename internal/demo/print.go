@@ -136,7 +136,7 @@ func (p *printer) report(r Report) error {
 		e.SetEscapeHTML(false)
 		return e.Encode(r)
 	}
-	p.printf("\nhit = instances that answered; lost = lost updates, in the ledger and not in the stock columns;\norders/s = attempts answered per second, yes or no; a verdict in capitals is not the expected one.\n\n")
+	p.printf("\nhit = instances that answered; lost = lost updates, in the ledger and not in the stock columns;\nundersold = units that no order has and nobody can buy; orders/s = answers, yes or no; CAPITALS = an unexpected verdict.\n\n")
 	switch r.Verdict {
 	case Proved:
 		p.printf("PROVED: the unsafe baselines oversold under this load, and every other strategy was exact under the same load.\n")

@@ -140,9 +140,8 @@ func judge(strategy string, units, attempts, instances int, s buyers.Sale, a sto
 	return variant
 }
 
-// verdict judges a run. Strategies other than the unsafe baselines must be exact, and
-// unpaid orders must expire; the unsafe baselines must oversell, or the load was too
-// weak to prove anything. local is no unsafe baseline on a single instance.
+// verdict judges a run. The unsafe baselines must oversell, or the load was too weak to prove anything. All other
+// strategies must be exact, and unpaid orders must expire. On a single instance, local is no unsafe baseline.
 func verdict(r Report) string {
 	if r.Expiry != nil && !r.Expiry.ok() {
 		return Failed

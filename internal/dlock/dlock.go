@@ -6,10 +6,9 @@ import (
 	"fmt"
 )
 
-// Fence identifies one grant of one key to the resource that the lock protects.
-// The tokens of one key strictly increase from grant to grant, as long as the store
-// keeps its data; the package comment of a backend describes a loss of data. The
-// owner is unique per grant, because a store that lost data can issue a token twice.
+// Fence identifies one grant of one key to the resource that the lock protects. The tokens of one key strictly
+// increase from grant to grant, as long as the store keeps its data. The package comment of a backend describes a
+// loss of data. The owner is unique per grant, because a store that lost data can issue a token twice.
 type Fence struct {
 	Token uint64
 	Owner string
@@ -21,11 +20,10 @@ func (f Fence) Passes(last Fence) bool { return f.Token > last.Token || f == las
 
 // Locker is a client of a lock service. It is safe for concurrent use.
 type Locker interface {
-	// Acquire takes key. It waits until key is free or ctx ends, which alone
-	// bounds the wait. It returns the error and the cause of ctx if ctx ended
-	// first, [ErrUncertain] with the reason if an attempt was sent and not
-	// answered, or the store's refusal. After an error nothing is held, and
-	// the backend rolls an unanswered attempt back in the background.
+	// Acquire takes key. It waits until key is free or ctx ends; nothing else bounds the wait. If ctx ended first, it
+	// returns the error and the cause of ctx. If an attempt was sent and not answered, it returns [ErrUncertain] with
+	// the reason. Otherwise it returns the store's refusal. After an error nothing is held, and the backend rolls an
+	// unanswered attempt back in the background.
 	Acquire(ctx context.Context, key string) (*Lease, error)
 
 	// TryAcquire takes key if it is free. It makes one attempt and does not wait

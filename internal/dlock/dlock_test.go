@@ -61,8 +61,7 @@ func TestDoDoesNotStartOnALostLease(t *testing.T) {
 	})
 }
 
-// What becomes of the release decides nothing about work that is done, and says
-// whether work that failed had a lease.
+// A failed release does not fail work that is done. If the work failed, the release shows whether it had a lease.
 func TestDoAndAReleaseThatFails(t *testing.T) {
 	taken, failed := &dlock.LostError{Reason: dlock.Taken}, errors.New("sold out")
 	for name, c := range map[string]struct {

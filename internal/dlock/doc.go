@@ -25,39 +25,34 @@
 //	defer cancel()
 //	return write(work, lease.Fence())
 //
-// [Semaphore] (n permits per key), [RWLocker] (readers share) and [Cond] (wait for a change) use the same
-// [Lease]. A type assertion finds the optional capabilities of a backend: [MultiLocker] takes several keys as
-// one, [Inspector] reports the holder of a key, [ForceReleaser] releases a key from its holder.
+// [Semaphore] (n permits per key), [RWLocker] (readers share) and [Cond] (wait for a change) use the same [Lease]. A
+// type assertion finds the optional capabilities of a backend. [MultiLocker] takes several keys as one, [Inspector]
+// reports the holder of a key, and [ForceReleaser] releases a key from its holder.
 //
 // # A lock is a lease
 //
-// The store forgets a holder that does not renew its lease, so that a key becomes free
-// after a crash. So a holder can lose its lock: by a pause, a network partition or a
-// store that loses data. Then [Lease.Done] is closed and contexts from
-// [Lease.Context] are cancelled with a [*LostError] as their cause. The work
-// must stop.
+// The store forgets a holder that does not renew its lease, so that a key becomes free after a crash. So a holder can
+// lose its lock: by a pause, a network partition or a store that loses data. Then [Lease.Done] is closed, and
+// contexts from [Lease.Context] are cancelled with a [*LostError] as their cause. The work must stop.
 //
-// A holder considers its lease valid until nine tenths of the TTL after it sent the
-// last attempt that was acknowledged. The store counts a whole TTL from the receipt of
-// that attempt. So the validity ends before the lease expires, without comparing clocks. A timer
-// of its own ends the validity, whatever a call to the store is doing. Renewals
-// are sent every third of the TTL, for many leases at once, and
-// retried quickly after a failure.
+// A holder considers its lease valid until nine tenths of the TTL after it sent the last attempt that was
+// acknowledged. The store counts a whole TTL from the receipt of that attempt. So the validity ends before the lease
+// expires, without comparing clocks. A timer of its own ends the validity, whatever a call to the store is doing.
+// Renewals are sent every third of the TTL, for many leases at once, and retried quickly after a failure.
 //
 // # Fencing tokens
 //
-// No timer stops a paused process. A holder that resumes after
-// its lease has expired can send one more write before it notices. Only the resource
-// can refuse that write. It stores the last [Fence] that it accepted, and accepts
-// another one only if it is newer, or equal ([Fence.Passes]). In SQL, this is
-// the first statement of the transaction, before any read:
+// No timer stops a paused process. A holder that resumes after its lease has expired can send one more write before
+// it notices. Only the resource can refuse that write. It stores the last [Fence] that it accepted, and accepts
+// another one only if it is newer, or equal ([Fence.Passes]). In SQL, this is the first statement of the transaction,
+// before any read:
 //
 //	UPDATE skus SET fence = ?, fence_owner = ?
 //	WHERE sku = ? AND (fence < ? OR (fence = ? AND fence_owner = ?))
 //
-// No row means [ErrFenced]: roll back, and retry under a new lease. One statement less: lock the
-// row with SELECT ... FOR UPDATE, compare its fence, and write the new fence with the
-// data. Without that check, the lock only makes conflicts rare.
+// No row means [ErrFenced]: roll back, and retry under a new lease. One statement less: lock the row with SELECT ...
+// FOR UPDATE, compare its fence, and write the new fence with the data. Without that check, the lock only makes
+// conflicts rare.
 //
 // # Holder and reentrancy
 //
@@ -83,17 +78,20 @@
 //     messages (LostNotificationCostsAtMostAFallbackPoll, DeadWaiterIsPassedOver).
 //   - A callback may block and may close the client (BlockingOnEndDelaysNobody, CloseInsideOnEnd).
 //
-// Mutual exclusion of the holders themselves is not guaranteed. Two holders can consider their leases valid
-// if a process or machine sleeps through the end of its lease with its monotonic clock stopped, if clock rates
-// differ by more than a tenth, or if the store loses acknowledged data. Fencing tokens protect the resource in these cases.
+// Mutual exclusion of the holders themselves is not guaranteed. Two holders can consider their leases valid in three
+// cases:
 //
-// A semaphore has no such fencing token, so its limit is not guaranteed in these cases.
-// The limit holds among the permits granted before a store lost data and among those
-// granted after (LimitHoldsOnEachSideOfAWipe). Both sets can be held together until
-// the former holders are notified, by their next renewal or the end of their
-// lease validity. If the store is recognizably another one, the semaphore waits for that instead
-// (KnownWipeIsWaitedOut). A semaphore limits load. A resource that must never have one user too
-// many needs a key per place, and their fencing tokens.
+//   - a process or machine sleeps through the end of its lease with its monotonic clock stopped;
+//   - clock rates differ by more than a tenth;
+//   - the store loses acknowledged data.
+//
+// Fencing tokens protect the resource in these cases.
+//
+// A semaphore has no such fencing token, so its limit is not guaranteed in these cases. The limit holds among the
+// permits granted before a store lost data and among those granted after (LimitHoldsOnEachSideOfAWipe). Both sets can
+// be held together until the former holders are notified, by their next renewal or the end of their lease validity.
+// If the store is recognizably another one, the semaphore waits for that instead (KnownWipeIsWaitedOut). A semaphore
+// limits load. A resource that must never have one user too many needs a key per place, and their fencing tokens.
 //
 // # Errors
 //

@@ -77,8 +77,8 @@ func (b backend) typed(name string) reflect.Type {
 	return nil
 }
 
-// has reports whether b has what a row names: the capability of a type, or the field of
-// a harness, of which its tests have set some. known is false if the row names nothing of these.
+// has reports whether b has what a row names: the capability of a type, or a field of a harness that its tests set.
+// If the row names neither, known is false.
 func (b backend) has(code []string, set map[string]bool) (has, known bool) {
 	if len(code) == 1 {
 		return set[code[0]], fields()[code[0]]
@@ -164,7 +164,7 @@ func TestCapabilitiesAreTheCode(t *testing.T) {
 	}
 }
 
-// What the matrix is about is all there is: a new capability, backend or type has its place.
+// The matrix is complete: each capability, backend and type has its place.
 func TestCapabilitiesAreComplete(t *testing.T) {
 	for name, of := range parse(t, ".", false).types {
 		if _, ok := of.(*ast.InterfaceType); !ok || !ast.IsExported(name) || name == "Locker" || name == "Renewer" {
@@ -174,7 +174,7 @@ func TestCapabilitiesAreComplete(t *testing.T) {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}
-	others := []string{suiteDir, "driver", "breaker", "otellock", "rediswait"} // no backends
+	others := []string{conformanceDir, "driver", "breaker", "otellock", "rediswait"} // no backends
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,11 @@ import (
 // source is the syntax of the Go files of a folder.
 type source struct {
 	funcs   map[string]function
-	methods map[string][]string // names, by that of the receiver's type
+	named   map[string][]*ast.FuncDecl // functions and methods, by name
+	methods map[string][]string        // names, by that of the receiver's type
 	types   map[string]ast.Expr
 	strings map[string][]string // those in each file
-	set     map[string]bool     // fields of harnesses of the suite that tests set
+	set     map[string]bool     // fields of conformance harnesses that tests set
 }
 
 // function has no receiver.
@@ -29,7 +30,7 @@ type function struct {
 // parse reads the files of a folder, those of tests if tests says so, else the others.
 func parse(t *testing.T, dir string, tests bool) source {
 	t.Helper()
-	s := source{funcs: map[string]function{}, methods: map[string][]string{}, types: map[string]ast.Expr{}, strings: map[string][]string{}}
+	s := source{funcs: map[string]function{}, named: map[string][]*ast.FuncDecl{}, methods: map[string][]string{}, types: map[string]ast.Expr{}, strings: map[string][]string{}}
 	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +39,7 @@ func parse(t *testing.T, dir string, tests bool) source {
 		if strings.HasSuffix(name, "_test.go") != tests {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution|parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +53,7 @@ func (s source) add(file string, f *ast.File) {
 	ast.Inspect(f, func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.FuncDecl:
+			s.named[n.Name.Name] = append(s.named[n.Name.Name], n)
 			if n.Recv == nil {
 				s.funcs[n.Name.Name] = function{file, n}
 				break
@@ -102,16 +104,32 @@ func (s source) fullSize(name string) bool {
 	return false
 }
 
+// testCase is a case of the suite and the function that runs it.
+type testCase struct{ name, run string }
+
+// cases returns the cases of the suite, in their order.
+func (s source) cases() (all []testCase) {
+	for _, list := range []string{"cases", "sharedCases"} {
+		ast.Inspect(s.funcs[list].Body, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CompositeLit); ok && len(c.Elts) == 2 {
+				if name, err := strconv.Unquote(written(c.Elts[0])); err == nil {
+					all = append(all, testCase{name, written(c.Elts[1])})
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
 // needs returns the fields of the harness without which the suite skips a case.
 func (s source) needs(name string) (fields []string) {
-	var run string
-	ast.Inspect(s.funcs["cases"].Body, func(n ast.Node) bool {
-		if c, ok := n.(*ast.CompositeLit); ok && len(c.Elts) == 2 && written(c.Elts[0]) == strconv.Quote(name) {
-			run = written(c.Elts[1])
-		}
-		return true
-	})
-	f, ok := s.funcs[run]
+	cases := s.cases()
+	at := slices.IndexFunc(cases, func(c testCase) bool { return c.name == name })
+	if at < 0 {
+		return nil
+	}
+	f, ok := s.funcs[cases[at].run]
 	if !ok {
 		return nil
 	}
@@ -129,6 +147,44 @@ func (s source) needs(name string) (fields []string) {
 	return fields
 }
 
+// reaches returns the functions and methods of the package that a function calls, directly or not, and itself.
+func (s source) reaches(from string) (all []*ast.FuncDecl) {
+	seen := map[string]bool{}
+	var visit func(at string)
+	visit = func(at string) {
+		if seen[at] {
+			return
+		}
+		seen[at] = true
+		for _, f := range s.named[at] {
+			all = append(all, f)
+			ast.Inspect(f, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok {
+					visit(lastName(written(call.Fun)))
+				}
+				return true
+			})
+		}
+	}
+	visit(from)
+	return all
+}
+
+// calls reports whether a function, or one that it reaches, calls a function or method with that name.
+func (s source) calls(from, name string) (found bool) {
+	for _, f := range s.reaches(from) {
+		ast.Inspect(f, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			found = found || ok && lastName(written(call.Fun)) == name
+			return !found
+		})
+	}
+	return found
+}
+
+// lastName returns the last part of a name such as tr.Load.Run.
+func lastName(name string) string { return name[strings.LastIndex(name, ".")+1:] }
+
 // skips reports whether b is a call that skips the test.
 func skips(b *ast.BlockStmt) bool {
 	e, ok := b.List[0].(*ast.ExprStmt)
@@ -139,7 +195,7 @@ func skips(b *ast.BlockStmt) bool {
 	return ok && strings.HasPrefix(written(call.Fun), "t.Skip")
 }
 
-// capabilities are the fields of harnesses of the suite that tests set.
+// capabilities are the fields of conformance harnesses that tests set.
 func (s source) capabilities() map[string]bool {
 	set := map[string]bool{}
 	for _, f := range s.funcs {
@@ -186,7 +242,7 @@ func (s source) makes(e ast.Expr) string {
 	return ""
 }
 
-// harness returns the name of a type if it is one of the suite's harnesses.
+// harness returns the name of a type if it is a conformance harness.
 func harness(of ast.Expr) string {
 	name, ok := strings.CutPrefix(written(of), "dlocktest.")
 	if !ok || !strings.HasSuffix(name, "Harness") {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// The tests of this file and of docs_matrix_test.go compare two pages with the code. TestPageLinksResolve and its siblings
-// in package internal check links and names on all pages.
+// The tests of this file and of docs_matrix_test.go compare two pages with the code. TestPageLinksResolve and its
+// siblings in package internal check links and names on all pages.
 const (
-	folder    = "../../docs/reference"
-	matrix    = folder + "/failure-matrix.md"
-	abilities = folder + "/lock-capabilities.md"
-	suiteDir  = "dlocktest"
-	suiteURL  = "../../internal/dlock/" + suiteDir
+	folder         = "../../docs/reference"
+	matrix         = folder + "/failure-matrix.md"
+	abilities      = folder + "/lock-capabilities.md"
+	conformanceDir = "dlocktest"
+	conformanceURL = "../../internal/dlock/" + conformanceDir
 )
 
 var (
@@ -96,18 +96,18 @@ func (d document) table(t *testing.T, header ...string) [][]string {
 	return nil
 }
 
-// Each test that the pages name is in the file of its link and is not skipped there, and a † marks those that make test
+// Each test that the pages name is in the file of its link, and is not skipped there. A † marks a test that make test
 // leaves out.
 func TestMatrixNamesItsTests(t *testing.T) {
-	suite := parse(t, suiteDir, false)
+	conformance := parse(t, conformanceDir, false)
 	sources := map[string]source{}
 	tests, cases := 0, 0
 	for _, l := range slices.Concat(read(t, matrix).links, read(t, abilities).links) {
 		file := filepath.Join(folder, l.target)
-		if l.target == suiteURL && casesForm.MatchString(l.text) {
+		if l.target == conformanceURL && casesForm.MatchString(l.text) {
 			for name := range strings.SplitSeq(l.text, ", ") {
-				if cases++; !suite.has(name) {
-					t.Errorf("the suite has no case %s", name)
+				if cases++; !conformance.has(name) {
+					t.Errorf("there is no conformance test %s", name)
 				}
 			}
 		}
@@ -119,7 +119,7 @@ func TestMatrixNamesItsTests(t *testing.T) {
 				sources[dir] = s
 			}
 			tests++
-			s.shows(t, suite, l, name)
+			s.shows(t, conformance, l, name)
 		}
 	}
 	if tests < 100 || cases < 30 {
@@ -127,19 +127,19 @@ func TestMatrixNamesItsTests(t *testing.T) {
 	}
 }
 
-// shows checks that s has the test to which l links, whose part may be a case of the suite.
-func (s source) shows(t *testing.T, suite source, l link, name string) {
+// shows checks that s has the test to which l links, whose part may be a case of the conformance tests.
+func (s source) shows(t *testing.T, conformance source, l link, name string) {
 	t.Helper()
 	test, part, _ := strings.Cut(name, "/")
 	switch f := s.funcs[test]; {
 	case f.file != path.Base(l.target):
 		t.Errorf("%s is not in %s", test, l.target)
-	case part != "" && !suite.has(part) && !s.has(part):
+	case part != "" && !conformance.has(part) && !s.has(part):
 		t.Errorf("%s has no part %s", test, part)
 	case l.marked != s.fullSize(test):
 		t.Errorf("%s: marked with † %v, runs at full size only %v", name, l.marked, !l.marked)
 	}
-	for _, field := range suite.needs(part) {
+	for _, field := range conformance.needs(part) {
 		if !s.set[field] {
 			t.Errorf("%s is skipped there, as no test sets %s: %s", name, field, l.target)
 		}

@@ -26,7 +26,7 @@ var (
 	ErrReentry = errors.New("dlock: held by the caller")
 
 	// ErrFenced is an error of the resource: it refused a fencing token that is older than the last one that it
-	// accepted, or that has the same number and another owner. See [Fence.Passes].
+	// accepted. A token with the same number and another owner is refused too. See [Fence.Passes].
 	ErrFenced = errors.New("dlock: fencing token is stale")
 )
 
@@ -67,11 +67,10 @@ func (e *LostError) Error() string {
 // Is makes the error match [ErrLost].
 func (e *LostError) Is(target error) bool { return target == ErrLost }
 
-// Ended returns the error of an ended ctx together with its cause, and matches both. The
-// cause may be the error of another acquisition, which does not apply to this
-// one: [ErrHeld], [ErrUncertain], [ErrReentry] and
-// [ErrInvalidPermits] in the cause are not matched. A backend must classify the reply of its
-// store before it adds Ended, because a cause can look like a reply.
+// Ended returns the error of an ended ctx together with its cause, and matches both. The cause may be the error of
+// another acquisition, which does not apply to this one. So it does not match [ErrHeld], [ErrUncertain], [ErrReentry]
+// and [ErrInvalidPermits] in the cause. A backend must classify the reply of its store before it adds Ended, because
+// a cause can look like a reply.
 func Ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if cause == nil || errors.Is(err, cause) {

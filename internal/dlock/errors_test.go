@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Who has cancelled a context says why, and nothing of an acquisition under it.
+// The cause of a context explains its end, and is not the outcome of an acquisition under it.
 func TestEndedMatchesTheCauseAndNoOutcome(t *testing.T) {
 	t.Parallel()
 	lost := &dlock.LostError{Key: "k", Fence: fence, Reason: dlock.Taken}

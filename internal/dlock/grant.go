@@ -97,7 +97,8 @@ func (g *Grant) Held() []Held {
 	return append([]Held{{g.Key, g.Fence, g.Kind, g.Turn}}, g.Rest...)
 }
 
-// OfTurn returns the grant of a turn under g, which is that of turn 0. It has a fence of its own, and the whole of MaxHold.
+// OfTurn returns the grant of a turn under g, which is that of turn 0. It has a fence of its own, and the whole of
+// MaxHold.
 func (g Grant) OfTurn(turn uint64) Grant {
 	if turn == 0 {
 		return g
@@ -130,4 +131,16 @@ func (g *Grant) lost(err error) *LostError {
 		}
 	}
 	return e
+}
+
+// Kept returns when the last request for the grant was sent that the store has acknowledged, and how long the store keeps
+// the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
+func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
+	h := l.hold
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err = h.late; err == nil && !errors.Is(h.over, ErrReleased) {
+		err = h.over
+	}
+	return h.sent, h.keeps, err
 }

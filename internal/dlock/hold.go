@@ -13,7 +13,8 @@ import (
 // maxRelease bounds a release for leases whose TTL is longer, or that have none.
 const maxRelease = 5 * time.Second
 
-// lastRelease is how long a release may take if the time of its caller is over. A backend repeats one that it had to give up.
+// lastRelease is how long a release may take if the context of its caller has ended. A backend repeats a release that
+// it had to give up.
 const lastRelease = 500 * time.Millisecond
 
 // Hold is one grant in the store, and the leases that share it: one, or more when its holder
@@ -26,8 +27,11 @@ type Hold struct {
 	landed    <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
 
 	mu         sync.Mutex
-	leases     []*Lease // those that have not ended
-	over       error    // why there will be no more of them
+	leases     []*Lease      // those that have not ended
+	over       error         // why there will be no more of them
+	late       error         // a loss that was reported after that
+	sent       time.Time     // of the last renewal that the store has acknowledged, or of the acquisition
+	keeps      time.Duration // how long the store keeps the grant since then
 	validUntil time.Time
 	expiry     *time.Timer // ends the hold at validUntil, no matter what any call to the store is doing
 }
@@ -62,16 +66,16 @@ func (h *Hold) start() {
 	}
 }
 
-// Renewed moves the end of the leases: a renewal that was sent then has been acknowledged,
-// and the store keeps the grant for that long since. It does nothing after the end.
+// Renewed moves the end of the leases, because a renewal was acknowledged: the store keeps the grant for keeps after
+// sent. It does nothing after the end.
 func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.extend(sent, keeps) }
 
-// extend moves the end of the validity window to a window after sent, minus the
-// margin. The store counts from when it received the attempt, later than sent; a
-// tenth covers a clock that runs faster there, and a timer that fires late here.
-// It reports whether the hold continues.
+// extend moves the end of the validity window to a window after sent, minus a margin of a tenth. The store counts
+// from the receipt of the attempt, later than sent. The margin covers a faster clock there, and a late timer here.
+// extend reports whether the hold continues.
 func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	h.mu.Lock()
+	h.sent, h.keeps = sent, window
 	if h.over != nil {
 		h.mu.Unlock()
 		return false
@@ -125,6 +129,7 @@ func (h *Hold) Lose(err error) bool {
 	lost := h.g.lost(err)
 	h.mu.Lock()
 	if h.over != nil {
+		h.late = lost
 		h.mu.Unlock()
 		return false
 	}
@@ -137,8 +142,8 @@ func (h *Hold) Lose(err error) bool {
 	h.forget()
 	for _, l := range leases {
 		if calls := l.settle(lost); len(calls) > 0 {
-			// Here is a renewal of many grants, or what delivers the messages of the store:
-			// neither waits for what a caller does with the news.
+			// This goroutine renews many grants, or delivers the messages of the store. It must not wait for
+			// callbacks.
 			go func() {
 				for _, f := range calls {
 					f(lost)
@@ -178,9 +183,8 @@ func (h *Hold) leave(l *Lease) (last bool, err error) {
 	return true, nil
 }
 
-// leaveAlone ends l and the hold if that has no other lease, and returns ErrReentry if
-// it has, or what ended l or the hold before. A Release of l that comes meanwhile
-// finds l either untouched or ended.
+// leaveAlone ends l and its hold if l is the only lease of the hold; otherwise it returns ErrReentry. If l or the
+// hold has ended before, it returns the outcome. A concurrent Release of l finds l either untouched or ended.
 func (h *Hold) leaveAlone(l *Lease) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -28,7 +28,7 @@ type Lease struct {
 // NewLease returns a lease of g and keeps g alive. The lease uses the values of ctx and
 // outlives it. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
-	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
+	h := &Hold{g: g, values: context.WithoutCancel(ctx), sent: g.Sent, keeps: g.FirstWindow()}
 	l := h.open(h.values, g.Held())
 	h.start()
 	return l
@@ -50,8 +50,8 @@ func (l *Lease) Keys() []string {
 	return keys
 }
 
-// FenceOf returns the fencing token of one of Keys, and the zero Fence for any other
-// key, which a resource refuses as soon as it has accepted another.
+// FenceOf returns the fencing token of one of Keys, and the zero Fence for any other key. A resource that has
+// accepted a token refuses the zero Fence.
 func (l *Lease) FenceOf(key string) Fence {
 	for _, h := range l.held {
 		if h.Key == key {
@@ -133,11 +133,10 @@ func (l *Lease) Release(ctx context.Context) error {
 	return err
 }
 
-// Yield ends l as Release does, with give instead of the release: a [Cond]
-// releases and queues in one step. It returns the error of give. Without calling
-// give, it returns the [*LostError] or [ErrReleased] if l has ended,
-// or [ErrReentry] if l cannot be released for a wait with ctx, see [Cond]. After ErrReentry, l continues.
-// The renewals of l end before give is called. Yield is for backends.
+// Yield ends l as Release does, with give instead of the release, so that a [Cond] releases and queues in one step.
+// It returns the error of give. If l has ended, it returns the [*LostError] or [ErrReleased] without calling give. If
+// l cannot be released for a wait with ctx (see [Cond]), it returns [ErrReentry], and l continues. The renewals of l
+// end before give is called. Yield is for backends.
 func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error) error {
 	if err := l.mayYield(ctx); err != nil {
 		return err

@@ -80,8 +80,7 @@ func TestLeaseExpiresWhileARenewalIsStuck(t *testing.T) {
 	})
 }
 
-// The store counts a TTL from when it received an attempt, which is later than
-// when that was sent and earlier than when its answer came back.
+// The store counts a TTL from the receipt of an attempt, which is between its sending and its answer.
 func TestValidityCountsFromTheSentTimeOfTheLastAcknowledgedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := grant(ok)

@@ -7,12 +7,10 @@ import (
 	"sync"
 )
 
-// InOrder takes keys with acquire, one after the other, each once and in the
-// order of their bytes, and returns one lease for all of them. It implements
-// [MultiLocker.AcquireAll] for backends that cannot take several keys at once. All
-// callers take keys in the same order, so there is no deadlock. Keys that are
-// already held are kept alive meanwhile, and a loss ends the wait. After an
-// error nothing is held.
+// InOrder takes keys with acquire and returns one lease for all of them. It takes each key once, in the order of
+// their bytes. It implements [MultiLocker.AcquireAll] for backends that cannot take several keys at once. All callers
+// take keys in the same order, so there is no deadlock. Keys that are already held are kept alive meanwhile, and a
+// loss ends the wait. After an error nothing is held.
 func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	if len(keys) == 0 {

@@ -19,17 +19,14 @@ func (h *Hold) carry(ctx context.Context) context.Context {
 	return context.WithValue(ctx, chainKey{}, &chain{h, outer})
 }
 
-// Reenter is the first call of a backend in Acquire and TryAcquire. If ctx comes
-// from [Lease.Context] of a lease of backend that holds keys, Reenter returns another
-// lease of the same grant, with the same fencing token and without a request to the store.
-// Leases are counted, so that only the release of the last one reaches the store.
+// Reenter is the first call of a backend in Acquire and TryAcquire. If ctx comes from [Lease.Context] of a lease of
+// backend that holds keys, Reenter returns another lease of the same grant. That lease has the same fencing token,
+// and needs no request to the store. Leases are counted, so that only the release of the last one reaches the store.
 //
-// It returns nil and nil if ctx has no such lease: then the caller is a new
-// owner and must wait. It returns the [*LostError] if the
-// lease was lost. It returns [ErrReentry] if the grant does not allow reentrancy, or if one lease of
-// ctx holds some of keys and not all: a wait for the
-// others could be a wait for itself. The holder is defined by the context, not by the
-// goroutine.
+// It returns nil and nil if ctx has no such lease: then the caller is a new owner and must wait. It returns the
+// [*LostError] if the lease was lost. It returns [ErrReentry] if the grant does not allow reentrancy. It also does if
+// one lease of ctx holds only some of keys, because the caller could wait for itself. The context defines the holder,
+// not the goroutine.
 func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {

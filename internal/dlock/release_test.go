@@ -167,8 +167,8 @@ func TestOnEnd(t *testing.T) {
 	})
 }
 
-// Of a release and a loss at the same time one is what happens: a Release that reports a loss
-// has asked the store, or the lease was lost, and whoever looks at Err is notified the same.
+// A concurrent release and loss have one outcome. A Release that reports a loss has asked the store, or the lease was
+// lost, and Err returns the same.
 func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	const races = 20_000
@@ -183,16 +183,16 @@ func TestReleaseAndLossAtTheSameTime(t *testing.T) {
 			return nil
 		}
 		lease := dlock.NewLease(t.Context(), g)
-		told := make(chan struct{})
+		notified := make(chan struct{})
 		go func() {
-			defer close(told)
+			defer close(notified)
 			r.Lose(fence.Owner, dlock.ErrLost)
 		}()
 		if n%2 == 0 {
 			runtime.Gosched() // a machine with one free processor would always run this goroutine first
 		}
 		err := lease.Release(t.Context())
-		<-told
+		<-notified
 		switch {
 		case err == nil && asked && errors.Is(lease.Err(), dlock.ErrReleased):
 			released++
@@ -262,7 +262,7 @@ func TestEndedIsCalledAtTheEndOfTheGrant(t *testing.T) {
 	})
 }
 
-// Who blocks in OnEnd delays no other loss, and no release that waits for a renewal.
+// A callback that blocks in OnEnd delays no other loss, and no release that waits for a renewal.
 func TestOnEndMayBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {

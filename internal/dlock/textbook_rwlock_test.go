@@ -8,27 +8,22 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// textbookRW makes a read/write lock of a Locker and a Semaphore with readers
-// permits per key, as textbooks do: a reader takes one permit, a writer takes the
-// lock, which keeps other writers out, and then all permits, which keeps readers
-// out. It works on any backend, and on two different ones, and it is here to learn
-// from. The backends' own read/write locks do better:
+// textbookRW makes a read/write lock of a Locker and a Semaphore with readers permits per key, as textbooks do. A
+// reader takes one permit. A writer takes the lock, which keeps other writers out, and then all permits, which keeps
+// readers out. It works on any backend, and on two different ones, and it is here to learn from. The backends' own
+// read/write locks do better:
 //
-//   - A writer pays two acquisitions and two releases, and holds two leases, of
-//     which it can lose either. A semaphore without weights would make it N+1, and
-//     two writers that collect permits one by one would wait for each other without
-//     the lock.
+//   - A writer pays two acquisitions and two releases, and holds two leases, of which it can lose either. A semaphore
+//     without weights would make it N+1. Without the lock, two writers that collect permits one by one would wait for
+//     each other.
 //   - At most N readers share a key, for a number N that every process must agree on.
-//   - It is as fair as the semaphore. On one that grants first come, first served, a
-//     writer that wants all permits stops later readers, and readers that come while
-//     it writes go before the next writer. On one that hands permits to whoever comes
-//     first, readers starve writers.
-//   - A writer has the fencing token of the lock, a reader that of its permit. They come from
-//     two sequences and must not be compared: a resource that is to refuse overtaken
-//     readers needs another lock.
+//   - It is as fair as the semaphore. If that grants first come, first served, a writer that waits for all permits
+//     stops later readers. Readers that arrive while it writes go before the next writer. If the semaphore grants in
+//     any order, readers starve writers.
+//   - A writer has the fencing token of the lock, a reader that of its permit. They come from two sequences and must
+//     not be compared: a resource that is to refuse overtaken readers needs another lock.
 //
-// Its leases are lost when any part is, with the reason of that part, and the
-// other part is released then.
+// Its lease is lost when either part is lost, with the reason of that part. Then the other part is released.
 type textbookRW struct {
 	lock    dlock.Locker
 	permits dlock.Semaphore
@@ -69,7 +64,7 @@ func (rw textbookRW) write(
 	defer stop()
 	all, err := permits(held, key, rw.readers)
 	if err != nil {
-		// The caller hears why there is no lease; the TTL frees what this does not.
+		// The caller gets the reason; the TTL frees what this does not.
 		_ = alone.Release(ctx)
 		return nil, fmt.Errorf("dlock: readers of %q: %w", key, err)
 	}
@@ -86,8 +81,8 @@ func compose(ctx context.Context, first, second *dlock.Lease) *dlock.Lease {
 	whole := dlock.NewLease(ctx, dlock.Grant{Key: first.Key(), Fence: first.Fence(), Renewer: either{first, second}, Release: release})
 	whole.OnEnd(func(outcome error) {
 		if errors.Is(outcome, dlock.ErrLost) {
-			// What is left of it would be kept alive for ever. The goroutine ends with the
-			// releases, which are bounded; nobody waits for it, as nobody waits for a loss.
+			// Without this, the rest of it would be kept alive for ever. The goroutine ends with the releases, which
+			// are bounded; nobody waits for it, as nobody waits for a loss.
 			go func() { _ = release(context.WithoutCancel(ctx)) }()
 		}
 	})

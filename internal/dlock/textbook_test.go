@@ -13,7 +13,7 @@ import (
 )
 
 func TestTextbookRW(t *testing.T) {
-	const readers = 30 // more than a case of the suite has at once
+	const readers = 30 // more than a conformance test has at once
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
 	s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: readers, TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{

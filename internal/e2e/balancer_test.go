@@ -99,8 +99,8 @@ func swap(t *testing.T, text, pattern, with string) string {
 	return p.ReplaceAllLiteralString(text, with)
 }
 
-// The balancer tries another instance when it gets no connection, and never sends an order for a
-// second time: an instance that has read it may have carried it out.
+// The balancer tries another instance if it gets no connection. It never sends an order twice, because an instance
+// that has read the order may have placed it.
 func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.CommandContext(t.Context(), haproxy(t), "-c", "-f", configuration).CombinedOutput(); err != nil {
@@ -143,7 +143,7 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	defer dying.Close()
 
 	client := customers(t)
-	client.Transport.(*http.Transport).DisableKeepAlives = true // who used a connection before is cut off instead of told
+	client.Transport.(*http.Transport).DisableKeepAlives = true // a used connection would be closed without a response
 	url := balance(t, listener.Addr().String(), works.url)
 	placed, lost := 0, 0
 	for end := time.Now().Add(time.Minute); placed+lost < 20 || (placed == 0 || lost == 0) && time.Now().Before(end); { // both are ready at last
@@ -163,8 +163,8 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	}
 	balancedBut(t, s, "a", int64(placed+lost)) // each one once
 
-	// It has gone, and before the balancer knows it, others get what is sent: all but the one that is being handed over at the
-	// moment at which the balancer marks the instance down.
+	// The instance has gone. Before the balancer detects that, other instances get the orders. One order can fail:
+	// the order that the balancer is passing on while it marks the instance down.
 	dying.Close()
 	unknown := 0
 	for range 10 {
@@ -180,14 +180,14 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	}
 }
 
-// nobody reports whether the balancer knows of no instance that is ready, and so has sent the order to none: on a machine that
-// is paused its questions are not answered in time.
+// nobody reports whether the balancer has sent the order to no instance, because it considers none ready. On a paused
+// machine its health checks are not answered in time.
 func nobody(a answer) bool {
 	return a.status == http.StatusServiceUnavailable && strings.Contains(a.body, `"type":"about:blank"`)
 }
 
-// An order that waits for as long as one may is answered through the balancer: in vain after all of
-// its time, and with a unit that comes back when any other response would be too late to be written.
+// An order that waits for the maximum time gets its response through the balancer. That is a refusal, or a unit that
+// is released at the last moment.
 func TestBalancerLetsOrdersWait(t *testing.T) {
 	t.Parallel()
 	const writeTimeout = 15 * time.Second

@@ -29,8 +29,7 @@ func (a answer) String() string {
 	return fmt.Sprintf("status %d after %v, %v: %s", a.status, a.took.Round(time.Millisecond), a.err, a.body)
 }
 
-// customers are clients with connections of their own, which tell of every request that they
-// received no answer to: they never send one again by themselves.
+// customers are clients with connections of their own. They report every request without a response, and never retry.
 func customers(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
@@ -131,9 +130,9 @@ func inUse(status int, body string) bool {
 	return status == http.StatusTooManyRequests && strings.Contains(body, "/concurrency-limit")
 }
 
-// later reports whether a request was refused for now and without effect: all permits are in use, its time was
-// up before its turn came, an equal one is at work, or a store did not answer. An instance says so where the machine is busy, or
-// was paused for seconds. What may have had an effect is not among it, nor that the instance stops.
+// later reports whether a request was refused for now and without effect. All permits are in use, its time was over,
+// a duplicate is in flight, or a store did not respond. This happens if the machine is busy, or was paused for
+// seconds. An unknown outcome and an instance that stops do not count.
 func later(status int, body string) bool {
 	var kinds []string
 	switch status {
@@ -163,8 +162,8 @@ func permitted(request func() answer) (a answer) {
 	}
 }
 
-// certain is purchase by a customer who finds out what has become of an order if the instance does not know, as it is told to
-// do: with a key by the same request, and otherwise by the number of the order.
+// certain is purchase by a customer who resolves an unknown outcome. With an idempotency key it repeats the request,
+// and otherwise it reads the order by its number.
 func certain(ctx context.Context, client *http.Client, url, sku string, header ...string) (a answer) {
 	for end := time.Now().Add(time.Minute); ; <-time.After(20 * time.Millisecond) {
 		a = purchase(ctx, client, url, sku, header...)

@@ -17,7 +17,7 @@ import (
 // expiryRole is what the leader does for orders that nobody pays.
 const expiryRole = "timeout:base:" + order.ExpireTimer
 
-// sweeping returns the term in which timers were last swept, and how long ago that was.
+// sweeping returns the term of the last overdue scan, and how long ago that was.
 func sweeping(t *testing.T, db *sql.DB) (term int64, idle time.Duration) {
 	t.Helper()
 	err := db.QueryRowContext(t.Context(), "SELECT term, CAST(UNIX_TIMESTAMP(NOW(6)) * 1000000 AS SIGNED) - led_at FROM terms WHERE duty = ?", expiryRole).Scan(&term, &idle)
@@ -48,10 +48,9 @@ func releasedByOthers(t *testing.T, db *sql.DB, name string) (ids []string) {
 	return ids
 }
 
-// Two of three servers of ZooKeeper are stopped under three instances. Nobody leads, and nobody is
-// elected. Orders are placed at all instances, and notified of; one instance dies, and what it alone
-// would have been woken for expires all the same, once and in time. When the servers have recovered there
-// is a leader, in a later term.
+// Two of three servers of ZooKeeper are stopped under three instances. Nobody leads, and nobody is elected. Orders
+// are placed at all instances, with notifications. One instance dies, and the orders whose timers only it had expire
+// nevertheless, once and in time. When the servers have recovered there is a leader, in a later term.
 func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	t.Parallel()
 	servers, database := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.Database(t)
@@ -104,8 +103,8 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	dies.kill()
 	late := expired(t, store, "a", 4*each)
 	t.Logf("the latest expired %v after its time, %v after the quorum was lost", late.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-	// Without Redis an instance publishes what it does itself. What it was woken for too late, on a machine that was paused, another one
-	// may have done.
+	// Without Redis an instance publishes only its own work. On a machine that was paused, another instance may have
+	// released the order.
 	others := releasedByOthers(t, db, living[0])
 	received := 0
 	for _, id := range told {

@@ -189,8 +189,8 @@ func configure(t *testing.T, name, value, url string) (code int, out, stderr str
 	}
 }
 
-// meant logs what was measured, and fails the test if it is far beyond what the service is meant for: how far a machine
-// that is busy with other things may be beyond that is not to be judged here.
+// meant logs a measured time, and fails the test only if it is far beyond the limit. A machine that is busy with
+// other work may exceed the limit.
 func meant(t *testing.T, what string, took, limit time.Duration) {
 	t.Helper()
 	t.Logf("%s: %v, meant are %v", what, took.Round(time.Millisecond), limit)

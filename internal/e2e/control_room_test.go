@@ -166,8 +166,8 @@ func room(t *testing.T, flags ...string) (url string) {
 	return url
 }
 
-// In the control room a person sees that naive oversells and redis does not, as the database says, and that it still is so
-// when an instance is killed, another one paused and the line of the third one cut, all by the buttons of the page.
+// The control room shows that naive oversells and redis does not, as the database says. The same holds after the
+// buttons of the page have killed one instance, paused another, and cut the connections of the third.
 func TestControlRoomSellsAndBreaks(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)

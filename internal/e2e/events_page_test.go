@@ -101,7 +101,7 @@ func (w *page) take(m events.Message) error {
 	return nil
 }
 
-// learn keeps how an order is. What several instances tell of one comes in any order, and what is final stays so.
+// learn keeps the state of an order. Events of several instances arrive in any order, so a final state stays.
 func (w *page) learn(o events.Order) {
 	if was := w.orders[o.ID]; was == "" || was == "QUEUED" || was == "PENDING" && o.Status != "QUEUED" {
 		w.orders[o.ID] = o.Status

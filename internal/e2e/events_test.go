@@ -77,8 +77,8 @@ func TestEventsReachEveryInstance(t *testing.T) {
 // rounds is how often a test tries again because listeners may have missed something.
 const rounds = 5
 
-// ended places an order at one instance, and pays or cancels it at another one: again if its time was over by then, on a machine
-// that was paused.
+// ended places an order at one instance, and pays or cancels it at another. On a machine that was paused the order
+// may have expired, and ended places another.
 func ended(t *testing.T, client *http.Client, at, r *instance, how, body string) (id string) {
 	t.Helper()
 	testbedtest.Eventually(t, how, func() bool {

@@ -35,8 +35,8 @@ func (r *instance) eventually(t *testing.T) (o placed) {
 	}
 }
 
-// paidLater pays an order after it got so many more seconds: o, or, if the machine was so busy
-// that o had expired before that, one that was placed after it.
+// paidLater extends the order o by so many seconds and pays it. If the machine was so busy that o had expired, it
+// does so with a new order.
 func (r *instance) paidLater(t *testing.T, o placed, seconds int) {
 	t.Helper()
 	for end := time.Now().Add(2 * time.Minute); ; o = r.eventually(t) {
@@ -126,7 +126,7 @@ func TestUnpaidOrdersReleaseTheirUnits(t *testing.T) {
 	})
 }
 
-// What expires while no instance runs is caught up on by the next one.
+// Orders whose time ends while no instance runs expire when the next instance starts.
 func TestOrdersExpireAcrossARestart(t *testing.T) {
 	t.Parallel()
 	stores(t, func(t *testing.T, _ string, flags ...string) {

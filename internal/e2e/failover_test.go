@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Instances work with a Redis behind Sentinel and with a cluster: after the server that has the lock has died, they
-// sell again, and the audit finds no broken invariant.
+// Instances work with a Redis behind Sentinel and with a cluster. After the server with the lock has died, they sell
+// again, and the audit finds no broken invariant.
 func TestOrdersOverAFailoverOfRedis(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T) (address string, fail func(context.Context) error){
@@ -156,8 +156,8 @@ type server interface {
 	Resume() error
 }
 
-// While most of the servers of a lock service are stopped, orders that need it are answered 503
-// in time and change nothing; the others continue, and when the servers do so do all.
+// While most servers of a lock service are stopped, orders that need it get a 503 in time and change nothing. Other
+// orders continue. All orders continue when the servers do.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	for strategy, begin := range map[string]func(t *testing.T) (address string, majority []server){

@@ -64,8 +64,8 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 	}
 }
 
-// A request that is sent again while the first one waits for units is not another order, and
-// receives the same answer, at the same instance and at another one.
+// A retry of a request that waits for units places no second order. It receives the same response, at the same
+// instance and at another one.
 func TestDuplicateOfAWaitingOrder(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

@@ -127,7 +127,7 @@ func (r *instance) stopped(t *testing.T) {
 	}
 }
 
-// kill ends the instance where it stands.
+// kill ends the instance at once, without a drain.
 func (r *instance) kill() {
 	r.killed = true
 	_ = r.cmd.Process.Kill() // it may have gone by itself

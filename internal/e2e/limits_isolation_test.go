@@ -100,9 +100,9 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	}
 }
 
-// The same with numbers, one fault after the other, for docs/benchmarks/results/isolation.md: other SKUs are sold at 90 % of their speed and within twice
-// their 99th percentile. That percentile is judged where it is the same twice without a fault and above what customers cost who buy nothing, and in
-// the table where it is not.
+// The same with numbers for docs/benchmarks/results/isolation.md, one fault after the other. Other SKUs are sold at
+// 90 % of their speed and within twice their 99th percentile. The test judges that percentile only if it repeats
+// without a fault, and exceeds the cost of customers who buy nothing. The table has it in any case.
 func TestIsolationInNumbers(t *testing.T) {
 	testbedtest.FullSize(t)
 	measured(t)
@@ -150,8 +150,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	must(t, os.WriteFile("../../docs/benchmarks/results/isolation.md", []byte(table.String()), 0o600))
 }
 
-// lockStock keeps the stock row of a SKU locked in a session that is none of the shop's, as the open
-// transaction of an operator does.
+// lockStock keeps the stock row of a SKU locked in a foreign session, as an operator's open transaction does.
 func lockStock(t *testing.T, database, sku string) (release func()) {
 	t.Helper()
 	tx, err := testbedtest.OpenSQL(t, database).BeginTx(t.Context(), nil)

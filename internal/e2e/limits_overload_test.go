@@ -14,8 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// distant returns the URL of the database as it is at the end of a long line, on which
-// everything that is sent to it takes so much longer.
+// distant returns the URL of a proxy that delays all data that is sent to the database.
 func distant(t *testing.T, database string, delay time.Duration) string {
 	t.Helper()
 	return testbedtest.Relay(t, database, func() { <-time.After(delay) })
@@ -96,7 +95,7 @@ func TestOverload(t *testing.T) {
 	t.Logf("peak %.0f orders/s; at ten times that %.0f/s are placed (%.0f%%), p50 %v, p99 %v; refusals p50 %v, p99 %v; memory %d MiB, before %d; answers %v",
 		peak, goodput, 100*goodput/peak, quantile(c.accepted, 50), quantile(c.accepted, 99), quantile(c.refused, 50), quantile(c.refused, 99), after, before, c.answers)
 	total += c.answers[http.StatusCreated]
-	if least := float64(testbedtest.Size(0, 70)) / 100; goodput < least*peak || len(c.accepted) == 0 { // three seconds alongside other tests tell nothing about rates
+	if least := float64(testbedtest.Size(0, 70)) / 100; goodput < least*peak || len(c.accepted) == 0 { // three seconds alongside other tests show no rate
 		t.Errorf("%.0f orders/s are placed, want at least %.0f%% of %.0f/s", goodput, 100*least, peak)
 	}
 	if len(c.refused) < len(c.accepted) {

@@ -31,8 +31,8 @@ func newKey(t *testing.T, database string, args ...string) (header []string, tex
 	return []string{"Authorization", "Bearer " + text}, text
 }
 
-// Keys that the command makes open exactly what they are for, at every instance; one that was
-// revoked is refused everywhere within the time that is promised.
+// A key of the command allows exactly its operations, at every instance. A revoked key is refused everywhere within
+// the promised time.
 func TestServiceWithKeys(t *testing.T) {
 	t.Parallel()
 	database := sqliteURL(t)
@@ -128,7 +128,8 @@ func TestKeysAreTheDefaultUnlessTheListenerIsLoopback(t *testing.T) {
 	if !strings.Contains(none.stderr.String(), "authentication disabled") {
 		t.Errorf("no warning: %s", none.stderr)
 	}
-	// Then it serves this machine alone, whatever name a browser or a proxy has for it. Who opens it to a network does so.
+	// Without keys, an instance on loopback refuses foreign host names. With keys, or opened to a network by --auth
+	// none, it accepts any name.
 	keys := start(t, "--database", sqliteURL(t), "--auth", "keys")
 	for r, want := range map[*instance]int{local: http.StatusForbidden, none: http.StatusOK, keys: http.StatusUnauthorized} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/api/v1/orders", http.NoBody)

@@ -99,9 +99,8 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 	}
 }
 
-// Instances stop and start all the time. Customers, whose requests go to those that say that
-// they are ready, notice nothing: none is refused, unless the machine was paused or permits are in use, and none is left
-// without an answer.
+// Instances stop and start all the time. Customers send requests to instances that are ready. None is left without a
+// response. None is refused, unless the machine was paused or permits are in use.
 func TestRestartsUnderLoad(t *testing.T) {
 	t.Parallel()
 	s, stalls := newStage(t), detectStalls(t)

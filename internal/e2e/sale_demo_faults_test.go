@@ -41,8 +41,7 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// A lock service that dies under a sale costs that sale: it is given up and has failed, the others
-// are held, and there is a verdict.
+// If a lock service dies during a sale, that sale has failed. The other sales are held, and there is a verdict.
 func TestDemoWithALockServiceThatDies(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})

@@ -37,8 +37,8 @@ func report(t *testing.T, code int, out, stderr string) demo.Report {
 	return r
 }
 
-// proved fails the test unless every variant came out as expected, and every unpaid
-// order expired once, at its time, and is not to be paid any more.
+// proved fails the test unless every variant has its expected verdict. Every unpaid order must have expired once, at
+// its time, and refuse a payment.
 func proved(t *testing.T, code int, r demo.Report, variants int) {
 	t.Helper()
 	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != variants {
@@ -143,8 +143,8 @@ func TestDemoPrintsItsVerdict(t *testing.T) {
 	}
 }
 
-// TestDemoOnAnotherDatabaseSellsNothing: with a --database that is not that of the service at --url, or a strategy whose store nobody
-// names, the demo ends before it creates a file, or a SKU at the service.
+// TestDemoOnAnotherDatabaseSellsNothing: --database is not that of the service at --url, or a strategy lacks its
+// store. The demo then ends before it creates a file, or a SKU at the service.
 func TestDemoOnAnotherDatabaseSellsNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	service := start(t, "--database", sqliteURL(t))

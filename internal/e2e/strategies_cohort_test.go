@@ -16,18 +16,18 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Three instances sell by redis-cohort, and all that can go wrong does, while customers buy and cancel: a leader is
-// stopped beyond its lease and continues; another is killed with the lease in its hands; Redis loses its data; replies
-// to COMMIT are lost. Customers who receive nothing, or that the service is busy, ask again elsewhere, with the same
-// key. The last response to each customer agrees with the database, and units that no order has can still be bought.
+// Three instances sell by redis-cohort through faults, while customers buy and cancel. A leader is stopped beyond its
+// lease and continues. Another is killed while it holds the lease. Redis loses its data, and replies to COMMIT are
+// lost. Customers who get no response, or that the service is busy, retry elsewhere with the same key. The last
+// response to each customer agrees with the database, and units that no order has can still be bought.
 func TestCohortsThroughFaults(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	cohortsThroughFaults(t, s, "redis-cohort", empty(t, s.redis))
 }
 
-// The same with the other lock services: Redlock loses its data on every server, ZooKeeper and etcd
-// crash and come back with theirs, and the rows of SQL are deleted.
+// The same with the other lock services. Redlock loses its data on every server. ZooKeeper and etcd crash and return
+// with their data. The rows of SQL are deleted.
 func TestOtherCohortsThroughFaults(t *testing.T) {
 	testbedtest.FullSize(t)
 	for strategy, prepare := range map[string]func(t *testing.T, s stage) (harm func(context.Context) error, flags []string){

@@ -58,9 +58,9 @@ func (s *luaSale) buy(ctx context.Context, key string) error {
 	return nil
 }
 
-// Three instances sell by lua, and all that can go wrong does, while customers buy, pay, cancel and
-// forget to pay: an instance is killed with units taken; Redis is emptied and rolled back, to more and
-// to fewer; replies to COMMIT are lost. In the end every unit is sold, and paid for once.
+// Three instances sell by lua through faults, while customers buy, pay, cancel and forget to pay. An instance is
+// killed after it has taken units. Redis is emptied, and rolled back to more and to fewer units. Replies to COMMIT
+// are lost. In the end every unit is sold, and paid for once.
 func TestLuaThroughFaults(t *testing.T) {
 	testbedtest.Measured(t)
 	s := newStage(t)

@@ -32,8 +32,8 @@ func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
 	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
 }
 
-// A lock service that lost its data and whose clock is behind issues fences that the
-// row refuses, until it is notified what the row has accepted.
+// A lock service that lost its data and whose clock is behind issues low fences. The row refuses them until the
+// counter is raised to the accepted token.
 func TestFenceAheadOfTheLockService(t *testing.T) {
 	t.Parallel()
 	for strategy, flags := range map[string]func() []string{
@@ -99,8 +99,8 @@ func TestCohortsShareTheLockFairly(t *testing.T) {
 	}
 }
 
-// turns sells a SKU by a strategy at all instances, and counts the leases of each. Who is paused, or has no turn on the machine,
-// does not wait for its next lease meanwhile: then others get more, and it is counted again.
+// turns sells a SKU by a strategy at all instances, and counts the leases of each. A paused instance does not wait
+// for its next lease, so others get more. Then turns counts again.
 func turns(t *testing.T, instances [3]*instance, db *sql.DB, strategy string, fair bool) {
 	t.Helper()
 	for try := 1; ; try++ {

@@ -149,8 +149,8 @@ func (r *instance) status(t *testing.T, path string) (status, reason string) {
 	return o.Status, o.Reason
 }
 
-// Somebody else holds the lock. Who does not want to wait is refused at once; who wants to be
-// queued has an order that is placed when the lock is free, wherever it was queued and read.
+// Another client holds the lock. An order that does not wait is refused at once. A queued order is placed when the
+// lock is free, at whichever instance it was queued and read.
 func TestQueuedOrders(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)

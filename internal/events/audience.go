@@ -40,7 +40,7 @@ func (a *audience) wake() {
 	}
 }
 
-// audiences are those that somebody listens to, and the one of those who wait for this instance to have heard as much as
+// audiences has the audiences with listeners, and those of listeners that wait for this instance to read as much as
 // another one.
 type audiences struct {
 	of   map[subject]*audience

@@ -104,7 +104,7 @@ func TestSleepingListenerMissesNothing(t *testing.T) {
 		}
 		own := func(id string) { all[0].Order(events.Order{ID: id, CustomerID: "c2"}) }
 		others()
-		id := quiet.ID() // as a heartbeat tells it, without having been woken
+		id := quiet.ID() // as in a heartbeat, without having been woken
 		wantSaid(t, all[0].listen(t, f, id))
 		own("a")
 		others()
@@ -146,16 +146,16 @@ func BenchmarkEventOfSomebodyElse(b *testing.B) {
 	for feed.Stats().Looks < 2*2000 { // until all wait
 		time.Sleep(time.Millisecond)
 	}
-	heard, before := uint64(0), feed.Stats().Looks
+	number, before := uint64(0), feed.Stats().Looks
 	for b.Loop() {
-		heard++
-		batch := events.Batch{Writer: "w", Number: heard, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
+		number++
+		batch := events.Batch{Writer: "w", Number: number, Texts: []string{`{"type":"order","order":{"id":"x","customer_id":"somebody"}}`}}
 		if err := log.Append(ctx, batch); err != nil {
 			b.Fatal(err)
 		}
-		for feed.Stats().Received < heard {
+		for feed.Stats().Received < number {
 			runtime.Gosched()
 		}
 	}
-	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(heard), "looks/op")
+	b.ReportMetric(float64(feed.Stats().Looks-before)/float64(number), "looks/op")
 }

@@ -7,12 +7,12 @@
 //	what happens -> Publisher -> outbox ==> Log ==> Feed of every instance -> Listener -> a client
 //	                (collects)   (a queue)  (one order)  (the latest events)
 //
-// A [Publisher] is called after commits. It collects stock levels, leases and timers, because they change thousands of times a
-// second, and puts each other event into a bounded queue. A sender appends the queue to the [Log], which all
-// instances share. A [Feed] reads the log and keeps the latest events in a ring. A [Listener] is a
-// position in that ring and no queue: a thousand of them cost no more memory than one, and a slow one delays nobody. The
-// feed indexes its listeners by order, customer and SKU, so an event wakes only those
-// that it may be for (TestListenersAreWokenForTheirEventsOnly).
+// A [Publisher] is called after commits. It collects stock levels, leases and timers, because they change thousands of
+// times a second, and puts each other event into a bounded queue. A sender appends the queue to the [Log], which all
+// instances share. A [Feed] reads the log and keeps the latest events in a ring. A [Listener] is a position in that
+// ring, not a queue. So a thousand listeners need no more memory than one, and a slow one delays nobody. The feed
+// indexes its listeners by order, customer and SKU, so an event wakes only those that it may be for
+// (TestListenersAreWokenForTheirEventsOnly).
 //
 // # Guarantees
 //
@@ -33,9 +33,9 @@
 //
 // # Not guaranteed
 //
-// Delivery. An event is published after the commit and not in it. An instance that dies between them publishes
-// nothing, and neither does one whose commit has an unknown outcome, nor one that ends while the log is unavailable and events
-// wait in its queue. The order's row is the truth, and GET /api/v1/orders has it.
+// Delivery. An event is published after the commit, not in it. An event is lost if its instance dies between them, or
+// ends while the log is unavailable and the event waits in its queue. A commit with an unknown outcome publishes
+// nothing. The order's row is the truth, and GET /api/v1/orders has it.
 //
 // The order of causes. Events are in the order in which instances appended them. Levels carry the version of their row; the
 // highest one is the newest.
@@ -47,9 +47,9 @@
 //
 // # How a loss is noticed
 //
-// Each entry of the log names the previous one. A feed that reads an entry whose previous one it has not read has missed something:
-// it was trimmed, or the log has lost its data. Then it reads the latest entries and starts again. A log that has become empty
-// gets a new first entry, so that it never continues an earlier one by chance.
+// Each entry of the log names the previous one. A feed that reads an entry, but not its previous one, has missed
+// events: they were trimmed, or the log has lost its data. Then it reads the latest entries and starts again. A log
+// that has become empty gets a new first entry, so that it never continues an earlier one by chance.
 //
 // A publisher whose queue is full drops events, and marks the next one that it appends. Every feed starts again at a
 // mark. A batch that gets no answer is appended again under its number, which the log accepts once.

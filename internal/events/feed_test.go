@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// TestEveryInstanceReceivesEvents what one of them tells.
+// Every instance receives the events that one of them publishes.
 func TestEveryInstanceReceivesEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 3, events.FeedConfig{})
@@ -177,7 +177,7 @@ func TestCap(t *testing.T) {
 	})
 }
 
-// TestCloseEndsListeners that have heard what there was.
+// Close ends the listeners, after they have received all events.
 func TestCloseEndsListeners(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, all := fleet(t, 1, events.FeedConfig{})

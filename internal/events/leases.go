@@ -5,7 +5,7 @@ import "time"
 // eventLeases limits the leases, and the refusals, of one event.
 const eventLeases = 32
 
-// leases collects what the next event about the lock of a SKU contains. Publisher.mu guards it.
+// leases collects what the next event about the lock of a SKU contains. Publisher.mu protects it.
 type leases struct {
 	Lock
 

@@ -11,7 +11,7 @@ import (
 // locks returns the events about locks that a listener receives.
 func locks(t *testing.T, l *events.Listener) (all []events.Lock) {
 	t.Helper()
-	for _, n := range hear(t, l) {
+	for _, n := range receive(t, l) {
 		if n.Event.Lock != nil {
 			all = append(all, *n.Event.Lock)
 		}

@@ -14,8 +14,8 @@ const (
 	// batch limits the events of one result of Next.
 	batch = 256
 
-	// maxBehind is the maximum wait of a listener from another instance until this instance has read as much, and of a new
-	// listener for the first read of its instance.
+	// maxBehind bounds how long a listener from another instance waits until this instance has read as much, and a new
+	// listener for the first read.
 	maxBehind = 2 * time.Second
 )
 

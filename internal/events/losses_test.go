@@ -44,7 +44,7 @@ func TestMissedEventsResetAllListeners(t *testing.T) {
 				id := wantSaid(t, one, "start", "a")[1].ID
 				wantSaid(t, two, "start")
 				lose(t, log, all[0])
-				if got := said(hear(t, one)); !slices.Contains(got, "missed") {
+				if got := said(receive(t, one)); !slices.Contains(got, "missed") {
 					t.Errorf("received %d notices, none that something was missed", len(got))
 				}
 				wantSaid(t, two, "missed")
@@ -113,7 +113,7 @@ func resumeThroughLosses(t *testing.T, rnd *rand.Rand) {
 	synctest.Wait()
 	at, id := 0, ""
 	l := all[at].listen(t, events.Filter{}, "")
-	heard := map[string]int{}
+	received := map[string]int{}
 	var published []string
 	covered := 0 // of them; the rest came after the last reset
 	for range 60 {
@@ -131,7 +131,7 @@ func resumeThroughLosses(t *testing.T, rnd *rand.Rand) {
 			synctest.Wait()
 		case 4: // the listener receives, and may break off in the middle
 			var broke bool
-			covered, id, broke = follow(t, l, rnd.IntN(5), heard, published, covered, id)
+			covered, id, broke = follow(t, l, rnd.IntN(5), received, published, covered, id)
 			if broke {
 				l.Close()
 				l = all[at].listen(t, events.Filter{}, id)
@@ -152,31 +152,32 @@ func resumeThroughLosses(t *testing.T, rnd *rand.Rand) {
 		}
 	}
 	synctest.Wait()
-	covered, _, _ = follow(t, l, 1<<30, heard, published, covered, id)
+	covered, _, _ = follow(t, l, 1<<30, received, published, covered, id)
 	for _, o := range published[covered:] {
-		if heard[o] != 1 {
-			t.Errorf("%s was received %d times", o, heard[o])
+		if received[o] != 1 {
+			t.Errorf("%s was received %d times", o, received[o])
 		}
 	}
 	l.Close()
 }
 
-// follow hears up to so many notices, and keeps the id of the last one. After a reset everything that was published before counts as read.
-func follow(t *testing.T, l *events.Listener, most int, heard map[string]int, published []string, covered int, id string) (nowCovered int, lastID string, broke bool) {
+// follow receives at most most notices, and keeps the id of the last one. After a reset everything that was published
+// before counts as read.
+func follow(t *testing.T, l *events.Listener, most int, received map[string]int, published []string, covered int, id string) (nowCovered int, lastID string, broke bool) {
 	t.Helper()
-	for _, n := range hear(t, l) {
+	for _, n := range receive(t, l) {
 		if most--; most < 0 {
 			return covered, id, true // what is behind is lost on the way
 		}
 		id = n.ID
 		if n.Reset != "" {
 			covered = len(published)
-			clear(heard)
+			clear(received)
 			continue
 		}
-		heard[n.Event.Order.ID]++
-		if heard[n.Event.Order.ID] > 1 {
-			t.Errorf("%s was heard twice", n.Event.Order.ID)
+		received[n.Event.Order.ID]++
+		if received[n.Event.Order.ID] > 1 {
+			t.Errorf("%s was received twice", n.Event.Order.ID)
 		}
 	}
 	return covered, id, false

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/events"
 )
 
-// TestBufferSize: a full buffer of orders is as large as is said, with somebody who listens and
-// without; what comes then does not make it larger.
+// A full buffer of orders is as large as documented, with a listener and without, and further orders do not make it
+// larger.
 func TestBufferSize(t *testing.T) {
 	for _, listening := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

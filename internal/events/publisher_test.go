@@ -37,7 +37,7 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		var locks, timers, leases, settled, stocks, fence, available int64
-		for _, n := range hear(t, l) {
+		for _, n := range receive(t, l) {
 			switch e := n.Event; e.Type {
 			case events.TypeLock:
 				locks++
@@ -61,8 +61,8 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 	})
 }
 
-// TestPublishingNeverWaits for a log that takes nothing, nor for a database that does not answer; and what could
-// not be read is notified when it can.
+// A publisher waits neither for a log that takes nothing nor for a database that does not answer. It publishes the
+// levels when it can read them.
 func TestPublishingNeverWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var away atomic.Bool
@@ -96,7 +96,7 @@ func TestPublishingNeverWaits(t *testing.T) {
 		wantSaid(t, l)
 		time.Sleep(time.Minute)
 		away.Store(false)
-		all := hear(t, l)
+		all := receive(t, l)
 		skus := make(map[string]bool)
 		for _, n := range all {
 			skus[n.Event.Stock.SKU] = true

@@ -157,8 +157,8 @@ func (i *instance) listen(t *testing.T, f events.Filter, lastID string) *events.
 	return l
 }
 
-// hear returns what comes until nothing has come for a second.
-func hear(t *testing.T, l *events.Listener) (all []events.Notice) {
+// receive returns the notices that come until nothing has come for a second.
+func receive(t *testing.T, l *events.Listener) (all []events.Notice) {
 	t.Helper()
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
@@ -189,14 +189,14 @@ func said(notices []events.Notice) (all []string) {
 // wantSaid fails the test unless the listener is notified that, and nothing else.
 func wantSaid(t *testing.T, l *events.Listener, want ...string) []events.Notice {
 	t.Helper()
-	notices := hear(t, l)
+	notices := receive(t, l)
 	if got := said(notices); !slices.Equal(got, want) {
-		t.Errorf("heard %q, want %q", got, want)
+		t.Errorf("received %q, want %q", got, want)
 	}
 	return notices
 }
 
-// place tells of an order.
+// place publishes an order.
 func (i *instance) place(id string) {
 	i.Order(events.Order{ID: id, CustomerID: "c1", Status: "PENDING"})
 }

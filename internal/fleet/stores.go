@@ -68,8 +68,8 @@ func (s *Stores) Env() []string {
 	return env
 }
 
-// embedRedis starts a Redis in this process. Its keys age only when it is told
-// that time has passed, so it is notified all the time.
+// embedRedis starts a Redis in this process. Its clock moves only by FastForward, so a goroutine advances it all the
+// time.
 func (s *Stores) embedRedis() error {
 	m := miniredis.NewMiniRedis()
 	if err := m.StartAddr("127.0.0.1:0"); err != nil {

@@ -6,8 +6,8 @@ import (
 	"example.com/shop/internal/controlroom/page"
 )
 
-// serveControlRoom adds the control room, a page that shows what the API and the event stream tell its reader. Its
-// files have no secrets; an API key that the service asks for, the page asks for too.
+// serveControlRoom adds the control room, a page on top of the API and the event stream. Its files have no secrets.
+// If the service needs an API key, the page asks for one.
 func serveControlRoom(engine *gin.Engine) error {
 	files, err := page.Files()
 	if err != nil {

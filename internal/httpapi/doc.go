@@ -28,25 +28,23 @@
 //	once                 replays the stored response of a duplicate request
 //	api                  one method per operation: unpack, call the domain, pack
 //
-// rules.check runs before the generated binding, because the binding decodes like
-// encoding/json: it accepts SKU for sku, the last of two duplicate fields, and the first
-// half of {"a":1}{"a":2}. See [Problem] for the form of refusals;
-// problem.go is the only place that maps errors to responses. An unknown error is
-// logged and reported as internal, so that no details leak.
+// rules.check runs before the generated binding, because the binding decodes like encoding/json. That accepts SKU for
+// sku, the last of two duplicate fields, and the first half of {"a":1}{"a":2}. See [Problem] for the form of
+// refusals; problem.go is the only place that maps errors to responses. An unknown error is logged and reported as
+// internal, so that no details leak.
 //
 // # Idempotency
 //
-// Every POST of an order or a restock takes an Idempotency-Key. The scope of a key is the customer, whether the caller is an
-// admin, the method and the path. The customer is that of the API key. For a new order by an admin or without
-// authentication, it is the customer of the order. The payload is compared by a hash of the JSON value with sorted fields
-// and no spaces, because a client may serialize a retry in another way.
+// Every POST of an order or a restock takes an Idempotency-Key. A key counts per customer, kind of caller (admin or
+// not), method and path. The customer is that of the API key. For a new order by an admin or without authentication,
+// it is the customer of the order. Payloads are compared by a hash of the JSON value with sorted fields and no
+// spaces. A client may serialize a retry in another way.
 //
-// The domain stores the result of a request with its effect. A duplicate request gets that result, and the same function
-// renders both responses, so that the two cannot differ. A replay has the same status, Location and body,
-// and Idempotent-Replayed: true. Final responses are
-// successes and conflicts (409). For operations that change an order, the domain stores only successes, because the state
-// of the order yields the same conflict again. Permanent refusals (400, 401, 403, 404, 413,
-// 415, 422) are computed again each time; 429 and 5xx decide nothing.
+// The domain stores the result of a request with its effect. A duplicate request gets that result, and the same
+// function renders both responses, so that the two cannot differ. A replay has the same status, Location and body,
+// and Idempotent-Replayed: true. Final responses are successes and conflicts (409). For operations that change an
+// order, the domain stores only successes, because the state of the order yields the same conflict again. Permanent
+// refusals (4xx except 409 and 429) are computed again each time. 429 and 5xx decide nothing.
 //
 // Concurrent duplicate requests at one instance wait for each other before they take a permit, a lock or a database
 // connection. The next one runs only if the previous one left no response. This queue belongs to one process, and no
@@ -72,9 +70,9 @@
 //
 // # Stopping
 //
-// [Drain] makes /readyz fail and every response close its connection. Shut the server down only after
-// the balancer has noticed. Shutdown closes idle connections at once, and if a client is just
-// sending a request into such a connection, the request is lost and its outcome unknown to the client.
+// [Drain] makes /readyz fail and every response close its connection. Shut the server down only after the balancer
+// has noticed. Shutdown closes idle connections at once. If a client is just sending a request into such a
+// connection, the request is lost, with an unknown outcome.
 //
 // # Trust
 //
@@ -85,7 +83,6 @@
 // page could also reach a loopback listener under a name of its own that points there. [Config.LocalOnly] refuses all
 // names except those of this machine.
 //
-// No proxy is trusted: the address of a client is that of its connection,
-// whatever X-Forwarded-For says. No response may load or run anything in a browser, except the
-// pages below /docs, which load resources of this service only.
+// No proxy is trusted: the address of a client is that of its connection, whatever X-Forwarded-For says. No response
+// may load or run anything in a browser. The pages below /docs may load resources of this service only.
 package httpapi

@@ -22,8 +22,8 @@ const (
 	eventsPath  = "/api/v1/events"
 	eventStream = "text/event-stream"
 
-	// Clients reconnect after streamRetry plus a random part of streamSpread, so that the
-	// listeners of a stopped instance do not reach the other instances all at once.
+	// Clients reconnect after streamRetry plus a random part of streamSpread. So the listeners of a stopped instance
+	// do not reach the others all at once.
 	streamRetry, streamSpread = time.Second, 2 * time.Second
 )
 

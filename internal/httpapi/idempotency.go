@@ -23,8 +23,8 @@ import (
 // they have taken anything that others need. If the first one ended without an answer that
 // counts, the next one does the work.
 //
-// The transaction of an order that was placed before finds the key. So orders are not looked for first, which would
-// cost each of them a read. What ends without having come to the stored keys is looked for then.
+// The transaction of an order that was placed before finds the key. So the key is not read first, which would cost
+// each order a read. If a request ends before its transaction, the key is read then.
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx := c.Request.Context()
@@ -72,8 +72,8 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 // answerTime.
 const late = time.Second
 
-// answeredAfter is answered for a request that has come to nothing, perhaps because it had waited until
-// its time was over: a repetition had nothing to wait for.
+// answeredAfter is answered for a request that failed, perhaps after it had waited until its time was over. The
+// original request may have been answered meanwhile.
 func (a *api) answeredAfter(ctx context.Context, r *idempotency.Request) error {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		var cancel context.CancelFunc
@@ -98,8 +98,8 @@ func isRepetition(err error) bool {
 	return replayed || errors.Is(err, idempotency.ErrReused)
 }
 
-// scopeOf returns where the key of a request is unique: for the caller, or for the customer for whom
-// somebody else, or somebody whom nobody asked, places an order. An admin does not share the keys of customers.
+// scopeOf returns where the key of a request is unique: for the caller. If an admin or an unauthenticated caller
+// places an order, it is the customer of the order. An admin does not share the keys of customers.
 func scopeOf(in *requestState, request any, route string) idempotency.Scope {
 	s := idempotency.Scope{Customer: in.caller.Customer, Route: route, Key: in.key}
 	if r, ok := request.(PlaceOrderRequestObject); ok && in.owner() == "" {

@@ -9,10 +9,9 @@ import (
 
 const keyHeader = "Idempotency-Key"
 
-// idempotencyKey returns the key of a request, or an empty string. A key is a string of
-// structured fields (RFC 9651) in quotes and without parameters. Most clients send no
-// quotes; then the key must have no space, comma, quote or backslash, so
-// that two keys that a proxy joined are refused.
+// idempotencyKey returns the key of a request, or an empty string. A key is a string of structured fields (RFC 9651)
+// in quotes and without parameters. Most clients send no quotes. Then the key must have no space, comma, quote or
+// backslash, because a proxy may have joined two keys.
 func idempotencyKey(h http.Header) (string, error) {
 	fields := h.Values(keyHeader)
 	if len(fields) == 0 {

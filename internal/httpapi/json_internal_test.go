@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What is accepted reads as encoding/json reads it. What is not is no object, or has something
-// that encoding/json lets pass.
+// An accepted text has the value that encoding/json reads. A refused text is no object, or has a fault that
+// encoding/json accepts.
 func FuzzParse(f *testing.F) {
 	for _, text := range []string{
 		`{}`, ` { "a" : [ 1 , -2 , true , false , null ] } `, `{"a":{"b":[{"c":"d"}]},"e":"é\n\"\\\/A😀"}`,

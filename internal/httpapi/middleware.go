@@ -48,9 +48,9 @@ func (a *api) noMethod(c *gin.Context) {
 	a.refuse(c, refuse(TypeMethodNotAllowed, "The path does not have this method."))
 }
 
-// response closes the connection if the instance drains when the response begins. Checking at the start of the request
-// is not enough: a request that was waiting when the drain started would leave its connection
-// open, and the client would send its next request into a closing socket.
+// response closes the connection if the instance drains when the response begins. A check at the start of the request
+// is not enough. A request that waits when the drain starts would leave its connection open, and the client's next
+// request would meet a closing socket.
 type response struct {
 	http.ResponseWriter
 	drain *Drain

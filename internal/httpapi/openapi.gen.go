@@ -23,20 +23,6 @@ const (
 	RESERVE MovementKind = "RESERVE"
 )
 
-// Valid indicates whether the value is a known member of the MovementKind enum.
-func (e MovementKind) Valid() bool {
-	switch e {
-	case CONFIRM:
-		return true
-	case RELEASE:
-		return true
-	case RESERVE:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStatus.
 const (
 	CANCELLED OrderStatus = "CANCELLED"
@@ -46,26 +32,6 @@ const (
 	QUEUED    OrderStatus = "QUEUED"
 	REJECTED  OrderStatus = "REJECTED"
 )
-
-// Valid indicates whether the value is a known member of the OrderStatus enum.
-func (e OrderStatus) Valid() bool {
-	switch e {
-	case CANCELLED:
-		return true
-	case CONFIRMED:
-		return true
-	case EXPIRED:
-		return true
-	case PENDING:
-		return true
-	case QUEUED:
-		return true
-	case REJECTED:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ProblemType.
 const (
@@ -100,72 +66,6 @@ const (
 	TypeUnsupportedMediaType ProblemType = "/docs/problems/unsupported-media-type"
 )
 
-// Valid indicates whether the value is a known member of the ProblemType enum.
-func (e ProblemType) Valid() bool {
-	switch e {
-	case TypeBodyTooLarge:
-		return true
-	case TypeCanary:
-		return true
-	case TypeConcurrencyLimit:
-		return true
-	case TypeConfigReadOnly:
-		return true
-	case TypeDraining:
-		return true
-	case TypeForbidden:
-		return true
-	case TypeIdempotencyKeyReused:
-		return true
-	case TypeInternal:
-		return true
-	case TypeInvalidRequest:
-		return true
-	case TypeLockTimeout:
-		return true
-	case TypeMalformedRequest:
-		return true
-	case TypeMethodNotAllowed:
-		return true
-	case TypeNotFound:
-		return true
-	case TypeOpenOrdersLimit:
-		return true
-	case TypeOrderStateConflict:
-		return true
-	case TypeOutOfStock:
-		return true
-	case TypeOutcomeUnknown:
-		return true
-	case TypePurchaseLimit:
-		return true
-	case TypeRateLimited:
-		return true
-	case TypeRequestInFlight:
-		return true
-	case TypeSKUExists:
-		return true
-	case TypeSettingConflict:
-		return true
-	case TypeStoreUnavailable:
-		return true
-	case TypeStrategyUnavailable:
-		return true
-	case TypeTooManyListeners:
-		return true
-	case TypeUnauthenticated:
-		return true
-	case TypeUnknownSKU:
-		return true
-	case TypeUnknownStrategy:
-		return true
-	case TypeUnsupportedMediaType:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for Reason.
 const (
 	ReasonNotInTime  Reason = "not-placed-in-time"
@@ -173,37 +73,11 @@ const (
 	ReasonOverLimit  Reason = "over-limit"
 )
 
-// Valid indicates whether the value is a known member of the Reason enum.
-func (e Reason) Valid() bool {
-	switch e {
-	case ReasonNotInTime:
-		return true
-	case ReasonOutOfStock:
-		return true
-	case ReasonOverLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TimerState.
 const (
 	TimerDead TimerState = "DEAD"
 	TimerOpen TimerState = "OPEN"
 )
-
-// Valid indicates whether the value is a known member of the TimerState enum.
-func (e TimerState) Valid() bool {
-	switch e {
-	case TimerDead:
-		return true
-	case TimerOpen:
-		return true
-	default:
-		return false
-	}
-}
 
 // Audit The audit of all SKUs, or of the one asked for.
 //
@@ -293,13 +167,13 @@ type Delivery struct {
 //
 // Example: {"had":3,"limit":4,"sku":"ticket"}
 type Exceeded struct {
-	// SKU Whose limit it is; absent if it is that of open orders.
+	// SKU The SKU of the limit; absent for the limit of open orders.
 	SKU string `json:"sku,omitempty"`
 
-	// Limit What a customer may have.
+	// Limit The maximum of a customer.
 	Limit int64 `json:"limit"`
 
-	// Had What the customer has: units bought or reserved, or open orders.
+	// Had The customer's units bought or reserved, or open orders.
 	Had int64 `json:"had"`
 }
 
@@ -359,7 +233,7 @@ type Member struct {
 	// Address Where it listens.
 	Address string `json:"address"`
 
-	// Role What it does: shop, canary, or the partition that is its own.
+	// Role Its task: shop, canary, or its own partition.
 	Role string `json:"role"`
 
 	// Version The version of its program.
@@ -428,7 +302,7 @@ type NewOrder struct {
 	// Example: c1
 	CustomerID PartyID `json:"customer_id"`
 
-	// Items What is wanted.
+	// Items The wanted units.
 	Items []NewItem `json:"items"`
 }
 
@@ -441,9 +315,9 @@ type NewSKU struct {
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
 	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
-	// sql, or, with one lease and transaction for all orders that arrive together,
-	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, sql-cohort, or lua,
-	// which takes the units in Redis before such a transaction.
+	// or sql. With one lease and transaction for all orders that arrive together:
+	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
+	// Or lua, which takes the units in Redis before such a transaction.
 	// `/api/v1/strategies` says which need a store that the instance was
 	// started without.
 	Strategy string `json:"strategy"`
@@ -452,7 +326,7 @@ type NewSKU struct {
 	PurchaseLimit int64 `json:"purchase_limit,omitempty"`
 }
 
-// NewSetting What a setting is to be.
+// NewSetting The wanted value of a setting.
 //
 // Example: {"value":"8","version":0}
 type NewSetting struct {
@@ -479,7 +353,7 @@ type Order struct {
 	// The others are final.
 	Status OrderStatus `json:"status"`
 
-	// Items What is reserved, by SKU, each SKU once.
+	// Items The reserved units, each SKU once.
 	Items []Item `json:"items"`
 
 	// ExpiresAt When the units go back if nobody pays, or a queued order is given up; UTC.
@@ -720,7 +594,7 @@ type TimerPage struct {
 // TimerState Whether a timer is tried again, or waits for somebody to decide.
 type TimerState string
 
-// TimersChanged What an operation on timers did.
+// TimersChanged The effect of an operation on timers.
 //
 // Example: {"kind":"order.expire","timers":1}
 type TimersChanged struct {
@@ -738,7 +612,7 @@ type Violation struct {
 	// Example: #/items/0/quantity
 	Pointer string `json:"pointer"`
 
-	// Detail What is wrong there.
+	// Detail The fault.
 	//
 	// Example: number must be at least 1
 	Detail string `json:"detail"`

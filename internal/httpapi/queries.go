@@ -76,7 +76,7 @@ func (a *api) ListMovements(ctx context.Context, r ListMovementsRequestObject) (
 	return ListMovements200JSONResponse(body), nil
 }
 
-// Strategies lists and looks up strategies; [*stock.Strategies] implements it.
+// Strategies lists and finds strategies; [*stock.Strategies] implements it.
 type Strategies interface {
 	Names() []string
 	Lookup(name string) (stock.Strategy, error)

@@ -11,8 +11,8 @@
 // is not stored, because the object gives the same response again. Requests without an effect must not fill the
 // store.
 //
-// Nothing is stored before the work begins. So a duplicate of a request in flight does the same work up to the
-// commit, waits there for the first transaction, and then returns its response.
+// Nothing is stored before the work begins. So a duplicate of a request in flight does the same work up to the commit.
+// There it waits for the first transaction, and returns its response.
 package idempotency
 
 import (

@@ -28,8 +28,8 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
-// Whatever is wrong: the same error with the same text and nobody's rights, at first and when
-// it is known. Only the log learns why.
+// All refusals have the same error with the same text and no rights, at first and when the key is known. Only the log
+// has the reason.
 func TestRefusalsLookAlike(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, _ := newService(t, identity.Config{})
@@ -116,8 +116,7 @@ func TestKeyRevokedWhileInUseIsRefused(t *testing.T) {
 	})
 }
 
-// A lookup reads the key before it is revoked and answers after. What it says is as old as
-// the question.
+// A lookup reads the key before it is revoked and answers after. Its result counts as read before the revocation.
 func TestKeyRevokedDuringALookupIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
@@ -145,8 +144,7 @@ func TestKeyRevokedDuringALookupIsRefused(t *testing.T) {
 	})
 }
 
-// A key ends when it is due, also when it was seen just before and however wrong the clocks
-// are; it needs no further lookup for that.
+// A key ends when it is due, even if it was just used and however wrong the clocks are, without another lookup.
 func TestExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{})
@@ -167,8 +165,8 @@ func TestExpiry(t *testing.T) {
 	})
 }
 
-// When the database is unavailable nobody is let in and nobody is notified that the key is wrong. What is
-// remembered holds as long as ever, and no longer.
+// When the database is unavailable nobody is let in and nobody is notified that the key is wrong. Remembered results
+// hold as long as ever, and no longer.
 func TestUnavailable(t *testing.T) {
 	away := errors.New("the database is unavailable")
 	synctest.Test(t, func(t *testing.T) {

@@ -44,8 +44,7 @@ func (m *memory) get(prefix string) (entry, bool) {
 }
 
 // invalidate makes the result for prefix stale, or of every prefix if prefix is empty, including lookups that are in
-// flight. The previous result remains known, so the prefix of an existing key is looked up without waiting in the
-// queue.
+// flight. The previous result remains known, so the prefix of an existing key needs no place in the queue.
 func (m *memory) invalidate(prefix string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,7 +17,7 @@ func (s *countingStore) Key(context.Context, string) (Record, error) {
 	return Record{}, ErrNotFound
 }
 
-// Who found nothing cached, and asks after the lookup of another has ended, gets its result.
+// A caller that found nothing cached, and asks after the lookup of another has ended, gets its result.
 func TestLateCallerSharesTheLookup(t *testing.T) {
 	store := &countingStore{}
 	s, err := New(store, Config{})

@@ -16,30 +16,29 @@
 //     or its secret; a [Token] prints without it (TestSecretsAreNotShown).
 //  2. Whatever is wrong with a key, the answer is the same [ErrUnauthenticated] with the same
 //     text. [RefusedError] has the reason for the log (TestRefusalsLookAlike).
-//  3. [Service.Revoke] and a revocation by another process hold everywhere [Config.Keep] after
-//     the database has them, at the latest, whatever was being looked up meanwhile
-//     (TestKeyRevokedWhileInUseIsRefused, TestKeyRevokedDuringALookupIsRefused). A process that calls [Service.Forget] for
-//     the key refuses it at once (TestForget, TestForgetDuringALookupDropsItsResult, TestForgetAll, TestWatch).
+//  3. [Service.Revoke] and a revocation by another process hold everywhere at most [Config.Keep] after the database has
+//     them, also for lookups in flight (TestKeyRevokedWhileInUseIsRefused, TestKeyRevokedDuringALookupIsRefused). A
+//     process that calls [Service.Forget] for the key refuses it at once (TestForget,
+//     TestForgetDuringALookupDropsItsResult, TestForgetAll, TestWatch).
 //  4. A key ends at its ExpiresAt, not Keep later (TestExpiry).
-//  5. When the database does not answer the error is [ErrUnavailable], for good keys and for
-//     bad ones: no caller is let in, and no caller learns that the key is wrong (TestUnavailable).
-//  6. A key that is in use costs one lookup per Keep and process, however many requests carry
-//     it (TestConcurrentCallersShareOneLookup), and one more when it was forgotten. So does a key of which only the prefix is right.
-//  7. Guesses of prefixes fill at most [Config.MaxKeys] places, drive no key out of memory
-//     that exists, and have at most [MaxUnknownLookups] lookups under way at once (TestGuessedKeysAreRefusedCheaply).
+//  5. If the database does not answer, the error is [ErrUnavailable] for valid and for invalid keys (TestUnavailable).
+//  6. A key that is in use costs one lookup per Keep and process, however many requests carry it
+//     (TestConcurrentCallersShareOneLookup). After Forget it costs one more. So does a key of which only the prefix is
+//     right.
+//  7. Guesses of prefixes fill at most [Config.MaxKeys] places, evict no existing key, and have at most
+//     [MaxUnknownLookups] lookups in flight (TestGuessedKeysAreRefusedCheaply).
 //
 // # Non-guarantees
 //
-// During a flood of guesses a key that this process has not seen before may wait for its turn
-// in vain, and is answered with [ErrUnavailable]. Keys that it has seen do not notice.
+// During a flood of guesses, a key that is new to this process may wait for a lookup in vain. The error is
+// [ErrUnavailable]. Keys in memory are not affected.
 //
-// How long an answer takes reports whether a prefix is known. It is no secret.
+// The time of an answer shows whether a prefix is known. A prefix is no secret.
 //
 // # Time
 //
-// A key expires by the database's clock. The lookup says how much time the key has left, and
-// that much is counted here from before the question was sent, so no clocks are compared and
-// the key never works too long.
+// A key expires by the database's clock. The lookup says how much time the key has left, counted from before the query
+// was sent. So no clocks are compared, and the key never works too long.
 //
 // # Goroutines
 //

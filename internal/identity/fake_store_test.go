@@ -157,7 +157,7 @@ func forge(prefix string, secret [32]byte) string {
 	return "shop_" + prefix + "_" + letters.EncodeToString(append(secret[:], sum[:3]...))
 }
 
-// guess returns a key that is nobody's; n tells it from others.
+// guess returns a key that is nobody's, a different one for each n.
 func guess(n int) string {
 	t := identity.NewToken()
 	return forge(t.Prefix(), [32]byte{byte(n), byte(n >> 8)})

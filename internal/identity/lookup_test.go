@@ -39,8 +39,8 @@ func TestConcurrentCallersShareOneLookup(t *testing.T) {
 	})
 }
 
-// A flood of guesses has few lookups under way at once, asks for no prefix twice, and costs the
-// keys in use nothing: neither their place in memory nor their lookups.
+// A flood of guesses has few lookups under way at once, and asks for no prefix twice. The keys in use keep their place
+// in memory and their lookups.
 func TestGuessedKeysAreRefusedCheaply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, shelf := newService(t, identity.Config{MaxKeys: 10})

@@ -120,8 +120,7 @@ func TestRevoke(t *testing.T) {
 	}
 }
 
-// Whatever happens to a key, nothing that is returned, stored or logged shows its secret,
-// nor what a wrong key had in the secret's place.
+// Nothing that is returned, stored or logged shows the secret of a key, nor the text that a wrong key had in its place.
 func TestSecretsAreNotShown(t *testing.T) {
 	s, shelf := newService(t, identity.Config{Keep: time.Nanosecond})
 	text, k, err := s.Create(t.Context(), identity.NewKey{Customer: "c1"})

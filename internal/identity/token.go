@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// A key reads mark + prefix + "_" + rest. The rest has the secret and the checksum in base32:
-// 35 bytes are exactly 56 letters, so there is one way to write a key and no padding.
+// A key reads mark + prefix + "_" + rest. The rest has the secret and the checksum in base32. Their 35 bytes are
+// exactly 56 letters, so a key has no padding and can be written in one way only.
 const (
 	mark         = "shop_"
 	prefixLength = 10

@@ -47,7 +47,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// Whoever mistypes one character, swaps two or loses an end is notified so by the key alone.
+// A mistyped character, two swapped ones or a lost end are found by the key alone.
 func TestMistakes(t *testing.T) {
 	refused := func(what, text string) {
 		t.Helper()
@@ -77,8 +77,8 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// FuzzParseToken reads any text as a key. What is one is written in the only way there is, has a
-// prefix that may be logged, and is refused as soon as one letter changes.
+// FuzzParseToken reads any text as a key. A valid key is written in the only possible way, has a prefix that may be
+// logged, and is refused if any letter changes.
 func FuzzParseToken(f *testing.F) {
 	for _, seed := range []string{
 		golden, golden[:71], golden + "\n", golden[:40] + "\n" + golden[40:], strings.ToUpper(golden), golden + "=", "", "shop_", "shop__",

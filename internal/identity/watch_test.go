@@ -30,7 +30,7 @@ func works(t *testing.T, s *identity.Service, text string) bool {
 	return err == nil
 }
 
-// Who is notified of a revocation refuses the key at once, and asks for no other one.
+// A process that is notified of a revocation refuses the key at once, and looks no other key up.
 func TestForget(t *testing.T) {
 	s, shelf := newService(t, identity.Config{Keep: time.Minute})
 	text, other := makeKey(t, s, identity.NewKey{Customer: "c1"}), makeKey(t, s, identity.NewKey{Customer: "c2"})
@@ -38,7 +38,7 @@ func TestForget(t *testing.T) {
 	works(t, s, other)
 	elsewhere(t, shelf, text)
 	if !works(t, s, text) {
-		t.Error("nobody has told yet")
+		t.Error("no notification was sent yet")
 	}
 	s.Forget(prefixOf(text))
 	s.Forget("")
@@ -92,7 +92,7 @@ func TestLateLookupIsNotCached(t *testing.T) {
 	})
 }
 
-// Who may not have been notified asks for every key.
+// A process that may have missed a revocation asks for every key again.
 func TestForgetAll(t *testing.T) {
 	s, shelf := newService(t, identity.Config{Keep: time.Minute})
 	text, other := makeKey(t, s, identity.NewKey{Customer: "c1"}), makeKey(t, s, identity.NewKey{Customer: "c2"})
@@ -105,7 +105,7 @@ func TestForgetAll(t *testing.T) {
 	}
 }
 
-// Who watches a key is notified when that one is forgotten, as often as it is, until it stops.
+// A watcher of a key is notified each time that the key is forgotten, until it stops.
 func TestWatch(t *testing.T) {
 	s, _ := newService(t, identity.Config{})
 	var one, two, other int
@@ -118,6 +118,6 @@ func TestWatch(t *testing.T) {
 	s.Forget("one")
 	s.ForgetAll()
 	if one != 1 || two != 2 || other != 0 {
-		t.Errorf("told %d, %d and %d times", one, two, other)
+		t.Errorf("notified %d, %d and %d times", one, two, other)
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// The points of a basket worker, beside those of an order worker.
+// The points of a basket worker, in addition to those of an order worker.
 const (
 	pointFirst = "first" // it has the lock of the first SKU of its basket
-	pointAll   = "all"   // it has the locks of all
-	pointFails = "fails" // its deadline is over; the value is the error
+	pointAll   = "all"   // it has the locks of all; the value says whether the first one was valid until now
+	pointFails = "fails" // its deadline is over, and it still has the first lock; the value is as for all
 )
 
 // basketWorker locks the SKUs of its basket: sorted, as the product does, or each in the order of the basket, if its task has sorted=no.
@@ -24,31 +24,21 @@ func basketWorker(ctx context.Context, w *Worker) error {
 	if err := w.Stops(pointReady, ""); err != nil {
 		return err
 	}
-	patience, err := w.duration("deadline")
-	if err != nil {
-		return err
-	}
-	request, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
 	keys := strings.Fields(w.Task["basket"])
 	var leases []*dlock.Lease
 	if w.Task["sorted"] == "no" {
-		leases, err = inBasketOrder(request, w, locker, keys)
+		leases, err = inBasketOrder(ctx, w, locker, keys)
 	} else {
 		var lease *dlock.Lease
-		for lease == nil && request.Err() == nil { // as persist
-			lease, err = locker.AcquireAll(request, keys)
+		for lease == nil && ctx.Err() == nil { // as persist
+			lease, err = locker.AcquireAll(ctx, keys)
 		}
 		leases = append(leases, lease)
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
-		w.Says(pointFails, "the deadline of the request is over")
-		return nil
-	}
-	if err != nil {
+	if err != nil || len(leases) == 0 {
 		return err
 	}
-	if err := w.Stops(pointAll, ""); err != nil {
+	if err := w.Stops(pointAll, "%s", validity(leases[0])); err != nil {
 		return err
 	}
 	for _, lease := range leases {
@@ -59,22 +49,36 @@ func basketWorker(ctx context.Context, w *Worker) error {
 }
 
 // inBasketOrder is the wrong way to lock a basket: one key after the other, in the order in which its customer chose.
+// It returns no leases if the deadline of the request is over before it has the second key.
 func inBasketOrder(ctx context.Context, w *Worker, l dlock.Locker, keys []string) ([]*dlock.Lease, error) {
-	var leases []*dlock.Lease
-	for i, key := range keys {
-		lease, err := persist(ctx, l, key)
-		if err != nil {
-			for _, held := range leases {
-				err = errors.Join(err, held.Release(ctx))
-			}
-			return nil, err
-		}
-		leases = append(leases, lease)
-		if i == 0 {
-			if err := w.Stops(pointFirst, ""); err != nil {
-				return nil, err
-			}
-		}
+	patience, err := w.duration("deadline")
+	if err != nil {
+		return nil, err
 	}
-	return leases, nil
+	first, err := persist(ctx, l, keys[0])
+	if err != nil {
+		return nil, err
+	}
+	if err := w.Stops(pointFirst, ""); err != nil {
+		return nil, err
+	}
+	request, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	second, err := persist(request, l, keys[1])
+	if err == nil {
+		return []*dlock.Lease{first, second}, nil
+	}
+	if request.Err() == nil || ctx.Err() != nil {
+		return nil, err
+	}
+	w.Says(pointFails, "%s", validity(first))
+	return nil, first.Release(ctx)
+}
+
+// validity says whether a lease was valid until now.
+func validity(lease *dlock.Lease) string {
+	if err := lease.Err(); err != nil {
+		return err.Error()
+	}
+	return leaseValid
 }

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"example.com/shop/internal/lab"
 )
@@ -46,6 +47,12 @@ func TestLabsAreNumberedAndComplete(t *testing.T) {
 		} {
 			if strings.TrimSpace(text) == "" {
 				t.Errorf("%s has no %s", l.Name, what)
+			}
+		}
+		words := l.Chinese()
+		for what, text := range map[string]string{"title": words.Title, "question": words.Question, "expectation": words.Expect} {
+			if !strings.ContainsFunc(text, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
+				t.Errorf("%s has no %s in Chinese: %q", l.Name, what, text)
 			}
 		}
 		if found, err := lab.Find(l.Name); err != nil || found.Number != l.Number {

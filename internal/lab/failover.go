@@ -20,10 +20,10 @@ func failoverLab() Lab {
 			"database compares the fencing tokens. A bare counter gives both the same token.",
 		Why: "Replication in Redis is asynchronous: the master replies before a replica has the write. A failover loses what was not replicated, and a " +
 			"lost grant is a lock that two processes hold. The counter of the tokens is lost in the same way, so INCR issues the same number again.",
-		Cure: "The token comes from the clock of the server, and from the last token, whichever is greater: a replica that lags still issues a greater one. The " +
+		Cure: "The token comes from the server's clock or from the last token, whichever is greater. So a replica that lags still issues a greater token. The " +
 			"database refuses the late write of A. If a clock was set back, a token may repeat: the database then refuses another owner with the same token.",
 		Links: []Link{
-			{"how a token is counted", "internal/dlock/redislock/take.lua"},
+			{"how a token is counted", "internal/dlock/redislock/lua/take.lua"},
 			{"when a token passes", "internal/dlock/dlock.go"},
 			{"the comparison in the database", "internal/sqlstore/fenced.go"},
 			{"the test with a replica that lags", "internal/dlock/redislock/antipatterns_test.go"},

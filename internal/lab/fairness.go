@@ -24,7 +24,7 @@ func fairnessLab() Lab {
 		Cure: "The lock keeps a queue of waiters. The script that releases the lock grants it to the first waiter, and notifies that process alone.",
 		Links: []Link{
 			{"queue and notification", "internal/dlock/redislock/doc.go"},
-			{"the script that finds the next waiter", "internal/dlock/redislock/queue.lua"},
+			{"the script that finds the next waiter", "internal/dlock/redislock/lua/queue.lua"},
 			{"polling with jitter, for comparison", "internal/dlock/redislock/config.go"},
 			{"the test of fairness", "internal/dlock/redislock/fairness_test.go"},
 		},

@@ -25,7 +25,7 @@ func foreignReleaseLab() Lab {
 		Cure: "Store a random owner in the lock, and let a script compare it and delete the key in one step. GET and then DEL are two steps, and the lock may " +
 			"change hands between them. The fencing token is for what the owner check cannot see: a holder whose own lease has expired.",
 		Links: []Link{
-			{"the release of the product", "internal/dlock/redislock/release.lua"},
+			{"the release of the product", "internal/dlock/redislock/lua/release.lua"},
 			{"the test that a late release frees nothing", "internal/dlock/dlocktest/lease.go"},
 			{"the textbook lock, and the history that catches it", "internal/dlock/redislock/linearizability_antipatterns_test.go"},
 		},

@@ -232,6 +232,8 @@ func (c *checked) sell(ctx context.Context, s *stores) error {
 func (c *checked) draw(p *Picture, zero time.Time) {
 	a, b := c.name+": A", c.name+": B"
 	at := func(t time.Time) time.Time { return zero.Add(t.Sub(c.read.At)) }
+	p.Later(a, c.read.At.Sub(zero))
+	p.Later(b, c.read.At.Sub(zero))
 	p.Span(a, zero.Add(-10*time.Millisecond), at(c.resumed), Paused, "A is paused, its lease is over")
 	kind, label := Stale, ""
 	if c.check == "" {

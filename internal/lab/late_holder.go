@@ -13,7 +13,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// LateHolder is a process that has a lease of a SKU, is paused until others have had it, and then writes as if nothing had happened.
+// LateHolder is a process that holds a lease of a SKU. It is paused until others have held the lease, and then
+// writes.
 type LateHolder struct {
 	SKU             string
 	Update          stock.Update

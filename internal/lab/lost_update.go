@@ -12,7 +12,7 @@ func lostUpdateLab() Lab {
 	return Lab{
 		Number: 2, Name: "lost-update", Title: "Check, then act",
 		Question: "Two processes sell the last unit. Both check first. What can go wrong?",
-		Expect:   "Both read that one unit is left, both accept an order, and the second write hides the first: the column says one unit sold, the orders say two.",
+		Expect:   "Both read that one unit is left, and both accept an order. The second write hides the first: the column says one unit sold, the orders say two.",
 		Why: "Between the check and the write, what was checked can change. The write stores a level that was computed from the old read, so it deletes the " +
 			"update of the other process.",
 		Cure: "Let the write check again. A conditional UPDATE takes the unit only where one is left. A version column (optimistic locking) refuses a write whose " +

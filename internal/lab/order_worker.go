@@ -49,7 +49,7 @@ type placing struct {
 // The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its lock may be a textbook lock. Its unlock is "early"
 // for a release before the commit.
 //
-// The transaction does not end when the lease is lost, as it would in the product: the labs show what happens if the loss is not noticed.
+// The transaction continues when the lease is lost, unlike in the product. So the labs show an unnoticed loss.
 func orderWorker(ctx context.Context, w *Worker) error {
 	p := &placing{Worker: w}
 	update, err := strconv.Atoi(w.Task["update"])
@@ -104,13 +104,10 @@ func (p *placing) at(point, value string) {
 
 // state says whether the worker considers its lease valid.
 func (p *placing) state() string {
-	switch {
-	case p.lease == nil:
+	if p.lease == nil {
 		return ""
-	case p.lease.Err() != nil:
-		return p.lease.Err().Error()
 	}
-	return leaseValid
+	return validity(p.lease)
 }
 
 // beforeBegin is called when the transaction is about to begin.

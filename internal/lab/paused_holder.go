@@ -11,8 +11,9 @@ func pausedHolderLab() Lab {
 	return Lab{
 		Number: 4, Name: "paused-holder", Title: "A paused holder writes late",
 		Question: "A process checks that its lease is valid, and writes at once. Is the check enough?",
-		Expect: "SIGSTOP pauses A between the check and the write, as a garbage collection or a migrated virtual machine may do. The lease expires meanwhile, and " +
-			"B sells the last unit. A resumes and writes: its check is old. Only the database can refuse that write.",
+		Expect: "A lease has a TTL, here 1.5 s: it expires if its holder does not renew it for that long. SIGSTOP pauses A between the check and the write, as a " +
+			"garbage collection or a migrated virtual machine may do. The lease expires, and B sells the last unit. A resumes and writes: its check is old. " +
+			"The lock issues a fencing token in both runs, but only the fenced run compares it with the row. Only there can the database refuse the write.",
 		Why: "A paused process cannot see that its lease has expired. It executes nothing, so no timer, no renewal and no watchdog of its own helps. Between " +
 			"the last check and the write there is always a gap, and a pause fits into every gap.",
 		Cure: "The resource checks, not the holder. The database compares the fencing token of the write with the last one that it has accepted, in the " +
@@ -26,7 +27,8 @@ func pausedHolderLab() Lab {
 		Exercises: [3]string{
 			"Let A check its lease a second time, after it has resumed. Where must the next pause be to defeat that check too?",
 			"Which pauses have you seen in production? Name one that is longer than your usual TTL.",
-			"Let A stop at the point commit, and pause it there: its transaction has the row. What do B and the database do then?",
+			"A worker of a lab stops at named points: see the constants in order_worker.go. Let A stop at commit, where its transaction has the row and is about to " +
+				"be committed, and pause it there. What do B and the database do then?",
 		},
 		run: runPausedHolder, worker: orderWorker,
 	}
@@ -55,6 +57,14 @@ func runPausedHolder(ctx context.Context, r *Run) error {
 	r.Cure(fenced.read.Value == leaseValid && fenced.done.Value == staleToken && audit.OK(),
 		"with a fencing token: A found its lease valid too, and the late write was %s", fenced.done.Value)
 	return nil
+}
+
+// comparison says what becomes of the token of a write, which each lease has.
+func comparison(update stock.Update) string {
+	if update == stock.Fenced {
+		return "the row compares its token"
+	}
+	return "nothing compares its token"
 }
 
 // pausedHolder returns A, which is paused for longer than its lease, while B orders.
@@ -106,7 +116,7 @@ func (t *theater) pausedHolder(ctx context.Context, name string, update stock.Up
 	if err := a.releases(ctx); err != nil {
 		return nil, audit, err
 	}
-	c.step("SIGCONT resumes A, which cannot see that it was paused. It writes: %s", a.done.Value)
+	c.step("SIGCONT resumes A, which cannot see that it was paused. It writes, and %s: %s", comparison(update), a.done.Value)
 	c.step("A releases its lease: %s", a.released.Value)
 	c.span("A runs", a.locked.At, paused, Neutral, "")
 	c.span("A runs", paused, resumed, Paused, "paused by SIGSTOP")

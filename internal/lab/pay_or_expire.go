@@ -14,11 +14,11 @@ func payOrExpireLab() Lab {
 	return Lab{
 		Number: 14, Name: "pay-or-expire", Title: "Pay against expire at one instant",
 		Question: "A customer pays at the moment when the order expires. Who wins?",
-		Expect: "If the payment checks the order first and writes later, both win: the timer releases the unit, another customer buys it, and then the payment " +
-			"is stored. Two customers have paid for one unit. If the row decides, exactly one of payment and expiry settles the order.",
+		Expect: "If the payment checks the order first and writes later, both win. The timer releases the unit, another customer buys it, and " +
+			"then the payment is stored. Two customers have paid for one unit. If the row decides, exactly one of payment and expiry settles the order.",
 		Why: "A check of the order is old as soon as it has been read. The call of a bank takes a second, and a timer needs a millisecond in between.",
-		Cure: "Let each transaction that settles an order lock the row of the order, read the status and the clock of the database there, and only then write. " +
-			"A payment that comes too late finds the order expired; a timer that comes too late finds it paid, and does nothing.",
+		Cure: "Each transaction that settles an order locks its row, reads the status and the clock of the database there, and only then " +
+			"writes. A late payment finds the order expired. A late timer finds it paid, and does nothing.",
 		Links: []Link{
 			{"the transaction that pays", "internal/sqlstore/settle.go"},
 			{"the transaction that expires", "internal/sqlstore/expire.go"},

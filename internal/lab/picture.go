@@ -26,6 +26,8 @@ type Picture struct {
 	Rows  []Row  `json:"rows,omitempty"` // of a timeline
 	Bars  []Bar  `json:"bars,omitempty"`
 	Unit  string `json:"unit,omitempty"` // of the bars
+
+	began time.Time // of the run
 }
 
 // Row is one line of a timeline, such as a process.
@@ -33,6 +35,8 @@ type Row struct {
 	Name  string `json:"name"`
 	Spans []Span `json:"spans,omitempty"`
 	Marks []Mark `json:"marks,omitempty"`
+
+	later time.Duration // by how much it happened later than it is drawn
 }
 
 // Span is something that lasts.
@@ -77,6 +81,19 @@ func (p *Picture) Span(row string, from, until time.Time, kind Kind, label strin
 func (p *Picture) Mark(row string, at time.Time, kind Kind, label string) {
 	r := p.row(row)
 	r.Marks = append(r.Marks, Mark{at, kind, label})
+}
+
+// Later says that a row happened later than it is drawn: parts of a run lie below each other, each drawn from its own
+// beginning.
+func (p *Picture) Later(row string, by time.Duration) { p.row(row).later = by }
+
+// moment returns when something happened that a row has at a time, in milliseconds since the run began.
+func (p *Picture) moment(r Row, at, first time.Time) float64 {
+	began := p.began
+	if began.IsZero() {
+		began = first
+	}
+	return milliseconds(at.Add(r.later).Sub(began))
 }
 
 // bounds returns the first and the last moment of a timeline.

@@ -20,7 +20,7 @@ func redlockLab() Lab {
 			"token: it refuses a holder that is older than the last one that wrote.",
 		Links: []Link{
 			{"the majority, tokens, and servers that lose their data", "internal/dlock/redlock/doc.go"},
-			{"the script that grants nothing for a TTL", "internal/dlock/redlock/take.lua"},
+			{"the script that grants nothing for a TTL", "internal/dlock/redlock/lua/take.lua"},
 			{"the token check in the row", "internal/sqlstore/fenced.go"},
 			{"the tests with frozen and wiped servers", "internal/dlock/redlock/faults_test.go"},
 		},
@@ -178,7 +178,7 @@ func (q *quorum) wipeOne(ctx context.Context) error {
 			return err
 		}
 	}
-	q.r.Step("process A of each pair reaches servers 1, 2 and 3 only. That is a majority: it has the lock")
+	q.r.Step("two locks, each with a process A and a process B. In both, A reaches servers 1, 2 and 3 only. That is a majority: A has the lock")
 	wiped := time.Now()
 	if err := q.servers[2].Kill(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (q *quorum) wipeOne(ctx context.Context) error {
 	if err := q.servers[2].Restart(ctx); err != nil {
 		return err
 	}
-	q.r.Step("server 3 crashes and returns without data: it has forgotten the grant")
+	q.r.Step("server 3 crashes and returns without data: it has forgotten both grants. For one lock it votes at once, for the other it waits for a TTL. Both B ask all servers")
 	for _, t := range both {
 		if err := t.second.Continue(); err != nil {
 			return err
@@ -209,10 +209,10 @@ func (q *quorum) wipeOne(ctx context.Context) error {
 	return nil
 }
 
-// judgeWipe reports what became of the pairs.
+// judgeWipe reports both overlaps after the end of the second, so its steps are in the past tense.
 func (q *quorum) judgeWipe(wiped time.Time, eager, settled *tenure) {
-	q.r.Step("server 3 votes at once: B has servers 3, 4 and 5, which is a majority. For %.0f ms, A considers its lease valid, too", milliseconds(eager.overlap()))
-	q.r.Step("server 3 waits for a TTL: B gets the lock %.0f ms after the lease of A has ended", milliseconds(settled.next.At.Sub(settled.lost.At)))
+	q.r.Step("result for the lock on which server 3 voted at once: B got servers 3, 4 and 5, a majority. For %.0f ms, A considered its lease valid, too", milliseconds(eager.overlap()))
+	q.r.Step("result for the lock on which server 3 waited for a TTL: B got the lock %.0f ms after the lease of A had ended", milliseconds(settled.next.At.Sub(settled.lost.At)))
 	q.picture.Mark("server 3", wiped, Stale, "it crashes, and returns without data")
 	for _, t := range []*tenure{eager, settled} {
 		q.picture.Span(t.name+": A", t.locked.At, t.lost.At, Holds, "A holds")

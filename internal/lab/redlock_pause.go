@@ -36,7 +36,7 @@ func (q *quorum) pauseHolders(ctx context.Context) error {
 			return err
 		}
 	}
-	q.r.Step("all five servers are healthy. Process C of each pair has the lock, and is paused with SIGSTOP")
+	q.r.Step("all five servers are healthy. Two SKUs have a unit each; the row of one checks tokens. Process C of each SKU has its lock, and is paused with SIGSTOP")
 	for _, v := range both {
 		if err := v.late.Pause(); err != nil {
 			return err
@@ -53,7 +53,7 @@ func (q *quorum) pauseHolders(ctx context.Context) error {
 			return err
 		}
 	}
-	q.r.Step("the TTL is over: process D has the lock, and sells the last unit (%s, and %s)", unchecked.sold.Value, fenced.sold.Value)
+	q.r.Step("the TTL is over: process D of each SKU has its lock, and sells the unit (%s, and %s)", unchecked.sold.Value, fenced.sold.Value)
 	for _, v := range both {
 		resumed := time.Now()
 		if err := v.late.Resume(); err != nil {
@@ -65,7 +65,7 @@ func (q *quorum) pauseHolders(ctx context.Context) error {
 		if v.audit, err = s.audit(ctx, v.name); err != nil {
 			return err
 		}
-		q.r.Step("%s: process C resumes, and writes: %s. The unit has been sold %d times", v.name, v.wrote.Value, v.audit.Accepted())
+		q.r.Step("%s: process C resumes, and writes: %s. The unit has been sold %s", v.name, v.wrote.Value, count(int(v.audit.Accepted()), "time"))
 		q.r.Measure("oversold: "+v.name, float64(v.audit.Oversold()), "units")
 		q.picture.Span(v.name+": C", v.locked.At, paused, Holds, "C")
 		q.picture.Span(v.name+": C", paused, resumed, Paused, "C is paused")
@@ -78,7 +78,7 @@ func (q *quorum) pauseHolders(ctx context.Context) error {
 	return nil
 }
 
-// startSellers has the first process of a pair hold the lock, and the second one ready.
+// startSellers has the first process of a SKU hold the lock, and the second one ready.
 func (q *quorum) startSellers(ctx context.Context, s *stores, v *sellers, urls string) error {
 	if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: v.name, Strategy: "redlock", OnHand: 1}); err != nil {
 		return err

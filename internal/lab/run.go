@@ -104,7 +104,7 @@ func (r *Run) Cure(works bool, format string, args ...any) {
 func (r *Run) Draw(p *Picture) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.picture = p
+	r.picture, p.began = p, r.began
 }
 
 // Defer has something closed when the run ends, in the opposite order.

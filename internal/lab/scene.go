@@ -63,13 +63,15 @@ func (c *scene) row(name string) string { return c.name + ": " + name }
 
 func (c *scene) span(row string, from, until time.Time, kind Kind, label string) {
 	c.picture.Span(c.row(row), c.at(from), c.at(until), kind, label)
+	c.picture.Later(c.row(row), c.began.Sub(c.zero))
 }
 
 func (c *scene) mark(row string, at time.Time, good bool, format string, args ...any) {
 	c.picture.Mark(c.row(row), c.at(at), kindOf(good), fmt.Sprintf(format, args...))
+	c.picture.Later(c.row(row), c.began.Sub(c.zero))
 }
 
-// pace lets some time pass, so that one can tell apart in the picture what happens before and after. Nothing depends on it.
+// pace lets some time pass, so that the picture separates the events before and after. Nothing depends on it.
 func (c *scene) pace(ctx context.Context) {
 	select {
 	case <-time.After(time.Duration(c.r.Size(200, 350)) * time.Millisecond):

@@ -18,7 +18,9 @@ const (
 // The colors are readable on white and on black, and differ in lightness.
 var colors = map[Kind]string{Holds: "#2f7d4f", Stale: "#c62f3a", Waits: "#a8a29e", Paused: "#b7791f", Neutral: "#4477aa"}
 
-// SVG draws the picture. It uses the color of the text around it, and no styles, so a page may show it under a strict policy.
+// SVG draws the picture. It has no styles, so a page may show it under a strict policy. Each part of a timeline has the
+// moments of the run at which it begins and ends, in milliseconds. Each row has a hidden cursor. A page shows the
+// picture up to a step by them.
 func (p *Picture) SVG() string {
 	var b strings.Builder
 	height := p.body(&b)
@@ -42,23 +44,26 @@ func (p *Picture) body(b *strings.Builder) (height int) {
 	for _, r := range p.Rows {
 		text(b, 8, y+18, "#1b1f24", r.Name)
 		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="1" fill="#d1d9e0"/>`, svgLeft, y+rowHeight-5, svgWidth-svgLeft-12)
+		fmt.Fprintf(b, `<rect data-cursor="%d" data-from="%.1f" data-until="%.1f" x="%d" y="%d" width="2" height="28" fill="#1b1f24" visibility="hidden"/>`,
+			svgWidth-svgLeft-12, p.moment(r, first, first), p.moment(r, first.Add(whole), first), svgLeft, y)
 		for _, s := range r.Spans {
 			wide := max(2, x(s.Until)-x(s.From))
+			fmt.Fprintf(b, `<g data-from="%.1f" data-until="%.1f">`, p.moment(r, s.From, first), p.moment(r, s.Until, first))
 			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x(s.From), y+4, wide, colors[s.Kind], html.EscapeString(s.Label))
 			if wide > float64(7*utf8.RuneCountInString(s.Label)) {
 				text(b, x(s.From)+4, y+18, "#ffffff", s.Label)
 			}
+			b.WriteString("</g>")
 		}
+		line := y + rowHeight
 		for i, m := range r.Marks {
-			fmt.Fprintf(b, `<circle cx="%.1f" cy="%d" r="8" fill="#ffffff" stroke="%s" stroke-width="2"/>`, x(m.At), y+14, colors[m.Kind])
+			fmt.Fprintf(b, `<g data-from="%.1f"><circle cx="%.1f" cy="%d" r="8" fill="#ffffff" stroke="%s" stroke-width="2"/>`, p.moment(r, m.At, first), x(m.At), y+14, colors[m.Kind])
 			text(b, x(m.At)-3, y+18, colors[m.Kind], string(rune('a'+i)))
+			text(b, svgLeft, line+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, milliseconds(m.At.Sub(first)), m.Label))
+			b.WriteString("</g>")
+			line += markLine
 		}
-		y += rowHeight
-		for i, m := range r.Marks {
-			text(b, svgLeft, y+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, milliseconds(m.At.Sub(first)), m.Label))
-			y += markLine
-		}
-		y += 4
+		y = line + 4
 	}
 	text(b, svgLeft, y+14, "#59636e", "0 ms")
 	text(b, svgWidth-80, y+14, "#59636e", fmt.Sprintf("%.0f ms", milliseconds(whole)))

@@ -160,7 +160,7 @@ func (e *timersRun) replace(ctx context.Context, v *timersVariant) error {
 	return nil
 }
 
-// judge looks at what became of the orders. It waits for the timers that are rows.
+// judge checks the fates of the orders. It waits for the timers that are rows.
 func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
 	fired, early, twice := 0, 0, 0
 	var latest time.Duration

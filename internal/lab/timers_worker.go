@@ -44,7 +44,7 @@ type timerPlace interface {
 	consume(ctx context.Context, fire func(ctx context.Context, ids []string) error) error
 }
 
-// timersWorker places the orders of its task, and then has their timers; it claims them and fires none, so that it can be killed with
+// timersWorker places the orders of its task, and claims their timers. It fires none, so that it can be killed with
 // them. With no orders in its task it fires the timers that it finds.
 func timersWorker(ctx context.Context, w *Worker) error {
 	store, err := w.store(ctx)

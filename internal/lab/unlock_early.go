@@ -17,8 +17,8 @@ func unlockEarlyLab() Lab {
 			"expired and nothing failed.",
 		Why: "A transaction hides its writes until it is committed. If the lock is released first, the next holder reads a level without them. A " +
 			"lock in a method, and a transaction in an annotation around the method, have exactly this order.",
-		Cure: "Release after the commit: the lock encloses the transaction. A row lock and a fencing token in the same transaction are a second barrier: the " +
-			"row lock is released by the COMMIT itself, so it cannot be released too early.",
+		Cure: "Release after the commit: the lock encloses the transaction. A row lock and a fencing token in the same transaction are a second " +
+			"barrier. The COMMIT itself releases the row lock, so that is never too early.",
 		Links: []Link{
 			{"the lease that encloses the commit", "internal/stock/lease.go"},
 			{"the row lock", "internal/sqlstore/fenced.go"},

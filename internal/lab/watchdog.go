@@ -60,6 +60,7 @@ func (s shifted) at(t time.Time) time.Time { return s.zero.Add(t.Sub(s.began)) }
 
 func (s shifted) span(row string, from, until time.Time, kind Kind, label string) {
 	s.Span(row, s.at(from), s.at(until), kind, label)
+	s.Later(row, s.began.Sub(s.zero))
 }
 
 func runWatchdog(ctx context.Context, r *Run) error {

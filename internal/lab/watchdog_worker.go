@@ -11,8 +11,9 @@ import (
 // pointRenewed is reported for each renewal of a textbook watchdog.
 const pointRenewed = "renewed"
 
-// watchdogWorker holds a lease of the product, or the textbook lock if its task has lock=textbook: SET with NX and a TTL, and a goroutine
-// that sets the TTL again every third of it. The watchdog does not know whether the work continues, and ignores its errors.
+// watchdogWorker holds a lease of the product. With lock=textbook in its task, it holds the textbook lock: SET with
+// NX and a TTL. A goroutine sets the TTL again every third of it. The watchdog does not know whether the work
+// continues, and ignores its errors.
 func watchdogWorker(ctx context.Context, w *Worker) error {
 	if w.Task["lock"] != "textbook" {
 		return leaseWorker(ctx, w)

@@ -123,19 +123,19 @@ func (r *Run) Start(ctx context.Context, name string, task map[string]string) (*
 	return p, json.NewEncoder(p.in).Encode(task)
 }
 
-// Until returns the report of a point, as soon as the worker reaches it. It forgets reports of other points.
-func (p *Process) Until(ctx context.Context, point string) (Report, error) {
+// Until returns the report of the first of some points, as soon as the worker reaches it. It forgets reports of other points.
+func (p *Process) Until(ctx context.Context, points ...string) (Report, error) {
 	for {
 		select {
 		case report, ok := <-p.reports:
 			if !ok {
-				return report, fmt.Errorf("worker %s ended before %q: %s", p.Name, point, p.stderr.String())
+				return report, fmt.Errorf("worker %s ended before %q: %s", p.Name, points, p.stderr.String())
 			}
-			if report.Point == point {
+			if slices.Contains(points, report.Point) {
 				return report, nil
 			}
 		case <-ctx.Done():
-			return Report{}, fmt.Errorf("worker %s did not reach %q: %w", p.Name, point, context.Cause(ctx))
+			return Report{}, fmt.Errorf("worker %s did not reach %q: %w", p.Name, points, context.Cause(ctx))
 		}
 	}
 }

@@ -52,10 +52,10 @@ func (s *Service) Usable() int {
 	return s.overload.usable(s.permits.Stats().Permits)
 }
 
-// enter admits an order of offers that is about to be placed, until leave is called. One SKU may have half as many
-// orders as this instance places at once, one lock service three quarters, and all together as many as there are
-// permits. Under overload the bounds of a SKU and of all are lower. An order that joins others in a cohort is not
-// counted: it waits for their batch, whose size is no sign of overload.
+// enter admits an order of offers that is about to be placed, until leave is called. A SKU may have half as many orders
+// as this instance places at once, a lock service three quarters. All together may have as many as there are permits.
+// Under overload the bounds of a SKU and of all are lower. An order that joins others in a cohort is not counted: it
+// waits for their batch, whose size is no sign of overload.
 func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*flight, leave func(), err error) {
 	var leaves []func()
 	end := func() {

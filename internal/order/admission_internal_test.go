@@ -9,8 +9,9 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Under overload a SKU that is sold one by one has as many orders in flight as the bound says, and another SKU has room all the same. Orders that
-// join a batch of a cohort are bounded by the permits alone. All are gone when they have left.
+// Under overload a SKU that is sold one by one has as many orders in flight as its bound, and another SKU still has
+// room. Orders that join a batch of a cohort are bounded by the permits alone. The counts are zero when all orders have
+// left.
 func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 	t.Parallel()
 	limiter, err := permits.New(nil, permits.Config{Permits: 32})

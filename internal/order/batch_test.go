@@ -28,8 +28,8 @@ func (s *slow) Commit(ctx context.Context, group ...*order.Batch) error {
 	return s.Store.Commit(context.WithoutCancel(ctx), group...)
 }
 
-// An order whose time is over is answered, although the batch that it is in goes on for others. Nobody can know then what
-// becomes of it, and its id finds it later.
+// An order gets its answer at its deadline, although its batch continues for others. Its outcome is unknown then, and
+// its id finds it later.
 func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
 	t.Parallel()
 	s, l := locked(t)

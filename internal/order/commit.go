@@ -24,8 +24,8 @@ type pending struct {
 	lag    tokenLag
 }
 
-// noWaitGrace is how long an order waits for locks that is to wait for nothing: its own instance may hold
-// them, and be about to release them.
+// noWaitGrace is how long an order with wait=0 waits for locks, because its own instance may hold them and be about to
+// release them.
 const noWaitGrace = 50 * time.Millisecond
 
 // waiting returns the context in which p waits for locks.
@@ -52,8 +52,8 @@ type heldLocks struct {
 // batches is where orders wait for their locks, and are committed.
 type batches = cohort.Group[lockKey, heldLocks, *pending]
 
-// newBatches returns the batches of s. It is the only place where an attempt is repeated: after a lost lock, a refused
-// fencing token, a version conflict or an unknown outcome, another attempt follows under new locks.
+// newBatches returns the batches of s. Only batches repeat an attempt, under new locks: after a lost lock, a refused
+// fencing token, a version conflict or an unknown outcome.
 func (s *Service) newBatches() *batches {
 	unknown := func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
 	return cohort.New(cohort.Config[lockKey, heldLocks, *pending]{
@@ -127,8 +127,8 @@ func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context
 	return unlocked(ctx, err)
 }
 
-// unlocked names an error of a lock that was not acquired. Its service is unavailable, unless somebody else holds
-// the lock or the error says that the time of ctx is over: that it is over by now says nothing.
+// unlocked names an error of a lock that was not acquired. Its service is unavailable, unless somebody else holds the
+// lock or the error is the end of ctx. That ctx is over by now proves nothing.
 func unlocked(ctx context.Context, err error) error {
 	ended := ctx.Err()
 	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, context.Cause(ctx)) || retryable(err) != nil {
@@ -156,8 +156,8 @@ func (s *Service) commitBatch(ctx context.Context, key lockKey, held heldLocks, 
 	return err
 }
 
-// fenced returns the error of a batch that a row refused with e. The batch is not tried again if the fencing tokens of
-// the lock service will not pass that of the row before the deadline of its first order.
+// fenced returns the error of a batch that a row refused with e. The batch is not retried if the tokens of the lock
+// service cannot exceed that of the row by the deadline of its first order.
 func (s *Service) fenced(first *pending, e *stock.FencedError) error {
 	offer := s.offer(e.Refused.SKU)
 	s.publisher.Fenced(offer.Strategy.Name, e)

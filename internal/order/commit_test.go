@@ -32,14 +32,14 @@ func TestLostRacesAreRepeated(t *testing.T) {
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
 		for _, reason := range []error{dlock.ErrFenced, dlock.ErrLost, stock.ErrConflict} {
-			heard := new(retries)
+			received := new(retries)
 			s := stock.Strategy{Cohort: cohort, Name: "flaky", Lock: refusing(3, reason), Update: stock.Conditional}
-			svc, store := setup(t, s, order.Config{Observer: heard})
+			svc, store := setup(t, s, order.Config{Observer: received})
 			if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil {
 				t.Errorf("%v: %v", reason, err)
 			}
-			if len(heard.reasons) != 3 || !errors.Is(heard.reasons[0], reason) || heard.placed != 1 {
-				t.Errorf("%v: heard %v, placed %d", reason, heard.reasons, heard.placed)
+			if len(received.reasons) != 3 || !errors.Is(received.reasons[0], reason) || received.placed != 1 {
+				t.Errorf("%v: received %v, placed %d", reason, received.reasons, received.placed)
 			}
 			exact(t, store, "a", 1)
 		}
@@ -87,7 +87,7 @@ func TestLowFences(t *testing.T) {
 				if err := store.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{before}, Requests: []*order.Request{r}}); err != nil {
 					t.Fatal(err)
 				}
-				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // which it looks at, to tell near from far
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // a far deadline
 				defer cancel()
 				_, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")})
 				if !errors.Is(err, c.want) || ctx.Err() != nil {

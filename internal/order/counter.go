@@ -15,10 +15,9 @@ type taken struct {
 	level *stock.Level // as it was seen latest since then; its zero value says that it was not
 }
 
-// takeAndCommit takes the units of those offers that have a counter, and commits the requests that got
-// theirs. It also commits those that got none, unless the database says as well that there are
-// not enough: that is one read, sent after all of them had asked. A request in [Request.Uncertain] may
-// be stored and have its units, and is refused by nobody but the transaction.
+// takeAndCommit takes the units of those offers that have a counter, and commits the requests that got theirs. It also
+// commits those that got none, unless one read of the database, sent after the last of them had asked, confirms the
+// shortage. A request in [Request.Uncertain] may be stored and have its units, so only the transaction refuses it.
 func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []*Request) error {
 	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
 	offers, claims := held.offers, slices.Clone(held.claims)

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// oracle is a counter that says what it is told to.
+// oracle is a counter with prescribed results.
 type oracle struct {
 	say func(wanted []int64) ([]bool, error)
 
@@ -90,8 +90,8 @@ func short(t *testing.T, err error, want ...stock.Shortage) {
 	}
 }
 
-// Whatever a counter says, what is there can be had, and what is not cannot; by baskets too, which
-// are told all that they are short of.
+// Units that exist can be had whatever a counter grants, and no others. A basket's error names all units that it is
+// short of.
 func TestACounterIsAdvice(t *testing.T) {
 	t.Parallel()
 	for name, say := range map[string]func([]int64) ([]bool, error){
@@ -122,9 +122,9 @@ func TestACounterIsAdvice(t *testing.T) {
 	}
 }
 
-// A counter that knows nothing is told the level before anything is taken from it, and then the one
-// that each transaction has left, and not one that was rolled back.
-func TestACounterIsToldTheLevel(t *testing.T) {
+// A counter without a level gets it before anything is taken, and then the level that each committed transaction has
+// left.
+func TestACounterReceivesTheLevel(t *testing.T) {
 	t.Parallel()
 	asked := 0
 	o := &oracle{say: func(wanted []int64) ([]bool, error) {
@@ -215,7 +215,7 @@ func (d *doubtful) Commit(ctx context.Context, group ...*order.Batch) error {
 }
 
 // An order that may be stored is looked for, though the counter is away by now or has nothing left.
-func TestACounterDoesNotDecideAboutDoubt(t *testing.T) {
+func TestACounterDoesNotDecideAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, then := range map[string]func([]int64) ([]bool, error){
 		"away": func([]int64) ([]bool, error) { return nil, errors.New("no route to host") }, "nothing left": all(false),

@@ -24,8 +24,8 @@
 // # Expiry
 //
 // Every order has a timer in package timeout. The transactions of the order store, move and delete it. When the timer
-// fires, [Service.Expire] releases the reservation. A timer does not decide: if it is lost, late, early or
-// duplicated, the same orders expire; only the time at which their units return can change.
+// fires, [Service.Expire] releases the reservation. A timer does not decide: if it is lost, late, early or duplicated,
+// the same orders expire. Only the time at which their units return can change.
 //
 // # Placing an order
 //
@@ -37,16 +37,16 @@
 //
 // # Overload
 //
-// An overloaded instance refuses orders before all permits are in use. While it refuses orders, the orders in flight
-// are at most twice the rate of completions times the latency of an order that begins alone (BBR). The factor is three
-// for orders that share transactions, because an order that waits for the previous transaction takes twice the latency.
-// A SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting for a lock
+// An overloaded instance refuses orders before all permits are in use. While it refuses orders, it bounds the orders in
+// flight: twice the rate of completions times the latency of an order that begins alone (BBR). The factor is three for
+// orders that share transactions, because an order that waits for the previous transaction takes twice the latency. A
+// SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting for a lock
 // does not lower a bound. An order is not counted for more than a second. An order that joins others in a cohort is not
 // counted here; it still takes a permit.
 //
 // # Cohorts
 //
-// If a SKU is sold with a cohort, orders of the SKU that wait at this instance share a lease, and each batch of them
+// If a SKU is sold with a cohort, the orders for it that wait at this instance share a lease. Each batch of them shares
 // one transaction (see package cohort). Each order keeps its own deadline, maximum wait, permit and idempotency key,
 // and does not fail because of another order. An attempt with an unknown outcome is repeated with the same orders. The
 // repetition first reads which of them are stored ([Request].Uncertain). If units are short, one read of the level
@@ -56,24 +56,24 @@
 // # Group commit
 //
 // Batches that wait at the same time share one transaction, whatever they buy. One statement locks all rows in SKU
-// order, the orders are decided one after the other, and each table gets one statement. At most two shared
-// transactions count as open, and no two of these have a SKU in common (TestTransactionsHaveSKUsOfTheirOwn). A
-// transaction counts for 250 ms. If fewer than two count, and none of them has a SKU of the batch, the batch begins
-// at once. So an order never waits for other orders to join it (TestBatchesThatWaitShareATransaction). These have a
-// transaction each: orders of naive, local, redis-unfenced and optimistic, which decide by reads before the
-// transaction; queued orders; orders with an unknown outcome.
+// order. Then the orders are decided one by one, and each table gets one statement. At most two shared transactions
+// count as open, and no two of these have a SKU in common (TestTransactionsHaveSKUsOfTheirOwn). A transaction counts
+// for 250 ms. If fewer than two count, and none of them has a SKU of the batch, the batch begins at once. So an order
+// never waits for other orders to join it (TestBatchesThatWaitShareATransaction). These have a transaction each: queued
+// orders, orders with an unknown outcome, and those of strategies that decide by earlier reads (naive, local,
+// redis-unfenced, optimistic).
 //
 // A stale fencing token or a shortage fails its own batch only. Other faults cost the other batches little:
 //
 //   - A poison order, a panic, or a key that another instance is storing: the transaction is
 //     repeated in halves (TestPoisonCostsOthersARepetition).
 //   - A row that a foreign transaction keeps locked: 200 ms, once. Batches of that SKU commit alone until the row is
-//     free (TestSharedTransactionLeavesLockedRows), and for 10 s if a row of a segmented SKU was locked twice.
+//     free (TestSharedTransactionLeavesLockedRows). They do so for 10 s if a row of a segmented SKU was locked twice.
 //   - A lost reply to COMMIT: the store reads which orders exist (TestLostReplyToASharedCommit).
 //
-// With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. If the
-// counter refuses an order and one read of the level confirms the shortage, the order is refused. All other
-// orders go to the database, also those with an unknown outcome, which may have taken their units already.
+// With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. An order is
+// refused if the counter refuses it and one read of the level confirms the shortage. All other orders go to the
+// database. So does an order with an unknown outcome, which may have its units already.
 //
 // # Waiting
 //
@@ -85,10 +85,10 @@
 //
 // # Idempotency
 //
-// A [Request] and a [Target] may carry the idempotency key of their HTTP request (package idempotency). The response
-// is committed with the effect. The final refusal of a new order is committed alone. A request that changes nothing
-// stores nothing, and a retry of it is decided again: an order in a final state gives the same response, a queued or
-// pending order may have changed. A retry that finds a stored response returns that response.
+// A [Request] and a [Target] may carry the idempotency key of their HTTP request (package idempotency). The response is
+// committed with the effect. The final refusal of a new order is committed alone. A request that changes nothing stores
+// nothing, and its retry is decided again. An order in a final state gives the same response; a queued or pending order
+// may have changed. A retry that finds a stored response returns that response.
 //
 // # Limits
 //

@@ -45,10 +45,9 @@ type Expiry struct {
 // Extend gives a pending order that has not expired more time to be paid:
 // by is added to its ExpiresAt. It blocks until that is stored, or ctx ends.
 //
-// Errors: [ErrInvalid] when by is not positive, or when the order would live
-// longer than Config.MaxLife in all; [ErrNotFound], [*StateError] with the order
-// as it stands, those of [idempotency], [stock.ErrBusy], [stock.ErrUnavailable]. After any of them
-// nothing has changed; [ErrOutcomeUnknown] leaves that open.
+// It returns [ErrInvalid] if by is not positive, or if the order would live longer than Config.MaxLife. It returns
+// [ErrNotFound], [*StateError] with the stored order, or an error of [idempotency], [stock.ErrBusy] or
+// [stock.ErrUnavailable]. After these nothing has changed. After [ErrOutcomeUnknown] something may have.
 func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order, error) {
 	longest := s.longest()
 	if by <= 0 || by > longest {
@@ -71,10 +70,9 @@ func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order
 // orders back. It may be called for any order at any time, and as often as
 // anybody likes: the orders' rows decide.
 //
-// An order that another transaction is in the way of is tried again, as often as it takes, and the
-// others of the batch do not wait for it. A store that does not answer is reported as
-// [timeout.ErrUnavailable]. Neither is a timer's fault; any other error is, and the queue looks
-// for the one.
+// An order whose rows another transaction has locked is tried again until it succeeds, and the rest of the batch does
+// not wait for it. A store that does not answer is reported as [timeout.ErrUnavailable]. Neither is a timer's fault.
+// For any other error, the queue searches the batch for the faulty timer.
 func (s *Service) Expire(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 	ids := make([]string, len(batch))
 	for i, f := range batch {

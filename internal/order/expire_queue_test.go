@@ -16,15 +16,15 @@ import (
 	"example.com/shop/internal/timeout/memindex"
 )
 
-// lateness collects the firing delays of timers.
-type lateness struct {
+// firingDelays collects firing delays.
+type firingDelays struct {
 	timeout.NopObserver
 	mu    sync.Mutex
 	early int           // guarded by mu
 	worst time.Duration // guarded by mu
 }
 
-func (l *lateness) Fired(_ string, late time.Duration, _ timeout.Fired) {
+func (l *firingDelays) Fired(_ string, late time.Duration, _ timeout.Fired) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.worst = max(l.worst, late)
@@ -80,7 +80,7 @@ func TestQueueExpiresWhatIsNotPaid(t *testing.T) {
 		"sqlite": "sqlite:" + filepath.Join(t.TempDir(), "shop.db"), "mariadb": testbedtest.Database(t),
 	} {
 		t.Run(engine, func(t *testing.T) {
-			seen := new(lateness)
+			seen := new(firingDelays)
 			svc, store, q := expiring(t, url, order.Config{TTL: time.Second}, seen)
 			orders := testbedtest.Size(200, 2_000)
 			if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", Strategy: "conditional", OnHand: int64(orders)}); err != nil {
@@ -114,7 +114,7 @@ func TestQueueExpiresWhatIsNotPaid(t *testing.T) {
 	}
 }
 
-// persistent asks again as long as the answer is that the database is busy, as customers are told to.
+// persistent asks again while the database is busy, as the response advises.
 func persistent(ask func() (order.Order, error)) (order.Order, error) {
 	for end := time.Now().Add(soon); ; {
 		o, err := ask()

@@ -108,7 +108,7 @@ func TestExpiryOfABusyOrderIsTriedAgain(t *testing.T) {
 	}
 }
 
-// What is long overdue is tried again less often.
+// An expiry that is long overdue is tried less often.
 func TestExpiryOfALongBusyOrderIsTriedLessOften(t *testing.T) {
 	t.Parallel()
 	svc := order.NewService(found{expiries: []order.Expiry{{Again: time.Second}, {Again: time.Second}}}, stock.NewStrategies(stock.Lockers{}), order.Config{})

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// retries counts what an observer hears.
+// retries counts the retries that an observer receives.
 type retries struct {
 	mu      sync.Mutex
 	reasons []error // guarded by mu

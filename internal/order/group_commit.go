@@ -39,7 +39,7 @@ var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock
 // longTransaction at most, and grows.
 //
 // It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,
-// SIGMOD 1984), with the rows of many transactions in one instead of their log records.
+// SIGMOD 1984), for rows instead of log records.
 type groupCommit struct {
 	store Store
 
@@ -88,8 +88,8 @@ func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
 	return err
 }
 
-// sharable reports whether others may be in the transaction of b: all of its rows are locked before they are decided about,
-// and nobody waits for anything else.
+// sharable reports whether others may be in the transaction of b: it locks all of its rows before it decides, and waits
+// for nothing else.
 func (b *Batch) sharable() bool {
 	return !slices.ContainsFunc(b.Claims, func(c stock.Claim) bool { return c.Update.ReadsBefore() }) &&
 		!slices.ContainsFunc(b.Requests, func(r *Request) bool { return r.Queued || r.Uncertain })
@@ -125,8 +125,8 @@ func (g *groupCommit) another() {
 	}
 }
 
-// run commits those who wait until there are none, once the transaction of over has ended. A transaction that takes long does not
-// count as open any more: it may wait for a row, or for a key that another instance stores, and others do not.
+// run commits those who wait until there are none, once the transaction of over has ended. A transaction that takes
+// long no longer counts as open. It may wait for a row or for a key that another instance stores, and others need not.
 func (g *groupCommit) run(over []*joining) {
 	for group := g.take(over); group != nil; group = g.take(group) {
 		late := time.AfterFunc(longTransaction, func() { g.run(group) })

@@ -50,8 +50,8 @@ func shared(t *testing.T, f func(t *testing.T, s *transactions, commit func(ctx 
 	})
 }
 
-// A batch waits for nobody while few transactions are open. Those that come later share the next one, but for one that
-// decides by what it has read before, or may wait for another row: it has its own at once.
+// A batch waits for nobody while few transactions are open. Later batches share the next transaction. A batch that
+// decides by earlier reads, or may wait for another row, has its own at once.
 func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
 		t.Helper()

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Batches of a SKU wait for the transaction that has it, and share the next one, also with a basket that wants it and another SKU. Nobody
-// goes past a basket.
+// Batches of a SKU wait for its transaction and share the next one, also with a basket of that SKU and another. No
+// batch overtakes a basket.
 func TestTransactionsHaveSKUsOfTheirOwn(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
 		t.Helper()

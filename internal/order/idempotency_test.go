@@ -58,9 +58,8 @@ func TestTwinOfAWaiter(t *testing.T) {
 	})
 }
 
-// The repetition of an order that was accepted has its answer at once, also when the SKU is sold out
-// since then, it is willing to wait, and others are in line before it.
-func TestARepetitionDoesNotStandInLine(t *testing.T) {
+// The retry of an accepted order has its answer at once, even if the SKU has sold out and others are in the queue.
+func TestARetryDoesNotQueue(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
@@ -132,8 +131,8 @@ func TestARepetitionIsNoFailure(t *testing.T) {
 	}
 }
 
-// A payment that was made before changes nothing, and stores nothing: its key is as good as new, and the state of the
-// order answers whatever is sent with it.
+// A payment of a paid order changes and stores nothing. Its key stays unused, and the response is the state of the
+// order, whatever the payload.
 func TestARepeatedPaymentStoresNothing(t *testing.T) {
 	t.Parallel()
 	svc, _ := setup(t, conditional(t), order.Config{})

@@ -45,18 +45,18 @@ func TestBadOrdersChangeNothing(t *testing.T) {
 		items    []order.Item
 		want     error
 	}{
-		"no customer":                  {"", units(1, "a"), order.ErrInvalid},
-		"bad customer":                 {"a b", units(1, "a"), order.ErrInvalid},
-		"long customer":                {strings.Repeat("x", 65), units(1, "a"), order.ErrInvalid},
-		"no items":                     {"c1", nil, order.ErrInvalid},
-		"too many items":               {"c1", many, order.ErrInvalid},
-		"zero":                         {"c1", units(0, "a"), order.ErrInvalid},
-		"negative":                     {"c1", units(-1, "a"), order.ErrInvalid},
-		"negative line beside another": {"c1", []order.Item{{SKU: "a", Quantity: 5}, {SKU: "a", Quantity: -4}}, order.ErrInvalid},
-		"too many units":               {"c1", units(stock.MaxQuantity+1, "a"), order.ErrInvalid},
-		"too many units in all":        {"c1", units(stock.MaxQuantity, "a", "a"), order.ErrInvalid},
-		"bad SKU":                      {"c1", units(1, "a b"), order.ErrInvalid},
-		"unknown SKU":                  {"c1", units(1, "a", "zzz"), order.ErrUnknownSKU},
+		"no customer":                     {"", units(1, "a"), order.ErrInvalid},
+		"bad customer":                    {"a b", units(1, "a"), order.ErrInvalid},
+		"long customer":                   {strings.Repeat("x", 65), units(1, "a"), order.ErrInvalid},
+		"no items":                        {"c1", nil, order.ErrInvalid},
+		"too many items":                  {"c1", many, order.ErrInvalid},
+		"zero":                            {"c1", units(0, "a"), order.ErrInvalid},
+		"negative":                        {"c1", units(-1, "a"), order.ErrInvalid},
+		"negative item alongside another": {"c1", []order.Item{{SKU: "a", Quantity: 5}, {SKU: "a", Quantity: -4}}, order.ErrInvalid},
+		"too many units":                  {"c1", units(stock.MaxQuantity+1, "a"), order.ErrInvalid},
+		"too many units in all":           {"c1", units(stock.MaxQuantity, "a", "a"), order.ErrInvalid},
+		"bad SKU":                         {"c1", units(1, "a b"), order.ErrInvalid},
+		"unknown SKU":                     {"c1", units(1, "a", "zzz"), order.ErrUnknownSKU},
 	} {
 		if _, err := svc.Place(t.Context(), order.Purchase{Customer: c.customer, Items: c.items}); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", name, err, c.want)

@@ -30,13 +30,14 @@ const (
 	drainFor   = 500 * time.Millisecond
 )
 
-// overload bounds how many orders this instance places at once by what it measures: all orders, or those of one SKU that
-// many want. The bound is a multiple of the bandwidth-delay product, as in BBR (Cardwell et al., ACM Queue 14(5), 2016): the rate of
-// answers, times the latency of an order that begins alone. By Little's law the product is how many orders are served at once.
-// More of them only wait, so the bound leaves as many in the queues of the service as in service, or twice as many of those that share.
+// overload bounds, by its measurements, how many orders this instance places at once: all orders, or those of one
+// popular SKU. The bound is a multiple of the bandwidth-delay product, as in BBR (Cardwell et al., ACM Queue 14(5),
+// 2016). Here this is the rate of answers times the latency of an order that begins alone. By Little's law the product
+// is how many orders are served at once. More of them only wait. So the bound lets as many orders queue as are in
+// service, or twice as many of those that share.
 //
-// The latency of an order that is not alone is no part of it, since an order may wait long for a popular SKU while the service has
-// nothing to do. The rate is measured as BBR does: answers during an order, over its latency.
+// The latency of an order that is not alone does not count. Such an order may wait long for a popular SKU while the
+// service is idle. The rate is measured as BBR does: answers during an order, over its latency.
 //
 // The bound falls only while orders are refused, first for want of permits and then by the bound itself. It grows by one for each
 // latency in which nothing is in flight, so a burst after a calm finds all permits. The zero value bounds nothing before an order

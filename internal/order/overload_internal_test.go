@@ -87,9 +87,9 @@ type result struct {
 
 func (r result) p99() time.Duration { return r.took[len(r.took)*99/100] }
 
-// Ten times as many orders come as can be placed. Once the permits were used up, those that are accepted take three times as long as alone at
-// most, and nearly as many are placed as can be: whether the service works on one order at a time or on many, and whether all order one SKU
-// or each another one.
+// Ten times as many orders come as can be placed. Nearly the full rate is placed, and once the permits are used up,
+// accepted orders take at most three times as long as alone. The service works on one order at a time or on many, and
+// all orders want one SKU or each another.
 func TestOverloadRefusesEarly(t *testing.T) {
 	t.Parallel()
 	for _, servers := range []int{1, 2, 8} {
@@ -108,8 +108,8 @@ func TestOverloadRefusesEarly(t *testing.T) {
 	}
 }
 
-// A service works on all orders that wait, at once, and takes as long as for one. Ten times as many come as it can place one by one: it
-// places nearly all, although each takes as long as two that are alone.
+// A service works on all waiting orders at once, and takes as long as for one. Ten times as many come as it can place
+// one by one: it places nearly all, although each takes twice as long as alone.
 func TestSharedWorkIsNoOverload(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +172,7 @@ func TestBurstAfterACalm(t *testing.T) {
 	})
 }
 
-// A service that has become slower in the middle of an overload, or that began with an order that took long, still places what it can.
+// A service that becomes slower during an overload, or begins with a slow order, still places what it can.
 func TestOverloadOfAServiceThatChanges(t *testing.T) {
 	t.Parallel()
 	for name, from := range map[string]time.Duration{"slower": 5 * time.Millisecond, "faster": 100 * time.Millisecond} {
@@ -194,8 +194,8 @@ func TestOverloadOfAServiceThatChanges(t *testing.T) {
 	}
 }
 
-// What an order alone takes is measured without its wait for a permit, and beside no other order. One that took very long is soon
-// forgotten.
+// The latency of an order alone excludes its wait for a permit, and is measured while no other order is in flight. One
+// very slow order is soon forgotten.
 func TestLatencyOfAnOrderAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -221,7 +221,7 @@ func TestLatencyOfAnOrderAlone(t *testing.T) {
 		f := o.enter(false, permitted)
 		o.refusals++
 		if o.enter(false, permitted) != nil {
-			t.Error("an order began beside the one that is measured alone")
+			t.Error("an order began alongside the one that is measured alone")
 		}
 		f.leave()
 		for range 2 {

@@ -12,8 +12,9 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Orders that wait for a row or a lock of their own SKU, as many as may, leave room for others, whether the service was overloaded before or not. A SKU of
-// which no order is in flight has room at once, and every SKU has when the waits have lasted for a second.
+// As many orders as are admitted wait for a row or lock of their own SKU. They leave room for others, whether the
+// service was overloaded before or not. A SKU of which no order is in flight has room at once, and every SKU has when
+// the waits have lasted for a second.
 func TestStuckOrdersLeaveRoomForOthers(t *testing.T) {
 	t.Parallel()
 	for _, before := range []float64{0.1, 10} {

@@ -28,9 +28,8 @@ type Purchase struct {
 // Preference is what a customer prefers when an order cannot be placed at once (RFC 7240).
 // The zero value waits for locks as long as the context allows, and not for units.
 type Preference struct {
-	// Bounded says that Wait counts: it bounds the wait for each lock, and is
-	// the time that the order waits for units of a SKU that is sold out. With zero
-	// it waits for nothing.
+	// Bounded says that Wait counts: as the maximum wait for each lock, and for units of a SKU that is sold out. With
+	// zero the order waits for nothing.
 	Bounded bool
 	Wait    time.Duration
 

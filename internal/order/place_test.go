@@ -58,7 +58,7 @@ func TestPatienceForAGuard(t *testing.T) {
 			purchase.Prefer = p
 			began := time.Now()
 			if _, err := svc.Place(t.Context(), purchase); !errors.Is(err, stock.ErrLockHeld) || !errors.Is(err, stock.ErrBusy) {
-				t.Errorf("patience %v: %v", p.Wait, err)
+				t.Errorf("maximum wait %v: %v", p.Wait, err)
 			}
 			if took := time.Since(began); took < p.Wait {
 				t.Errorf("gave up after %v of %v", took, p.Wait)
@@ -91,8 +91,8 @@ func TestPatienceForAGuard(t *testing.T) {
 	})
 }
 
-// An order that was put into the queue holds nothing, and becomes pending when a later
-// try finds the lock free; its time to be paid begins then.
+// A queued order holds nothing. It becomes pending when a later try finds the lock free, and its time to be paid begins
+// then.
 func TestQueuedOrderIsPlacedLater(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
@@ -133,8 +133,8 @@ func TestQueuedOrderIsPlacedLater(t *testing.T) {
 	})
 }
 
-// placeQueued has the timers of a batch fire until each of them is settled: on a slow machine the
-// lock may be free too late for one try.
+// placeQueued fires the timers of a batch until each is settled. On a slow machine the lock may be free too late for
+// one try.
 func placeQueued(t *testing.T, svc *order.Service, batch []timeout.Fired) []timeout.Outcome {
 	t.Helper()
 	got, err := svc.PlaceQueued(t.Context(), batch)
@@ -159,8 +159,8 @@ func isState(err error, want order.Status) bool {
 	return ok && e.Order.Status == want
 }
 
-// A queued order ends as REJECTED when there is nothing to be had, or when its time is over,
-// and as CANCELLED when the customer thinks better of it.
+// A queued order ends as REJECTED if the SKU is sold out or its time is over, and as CANCELLED if the customer cancels
+// it.
 func TestQueuedOrderEnds(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {

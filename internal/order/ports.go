@@ -48,8 +48,8 @@ type Batch struct {
 	Claims   []stock.Claim // one for each SKU, in ascending order
 	Requests []*Request
 
-	// Err is set by Commit if nothing of the batch is stored, but what is Answered, and other batches were committed all the
-	// same: [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound], [ErrCommitAlone].
+	// Err is set by Commit if nothing of the batch is stored except what is Answered, while other batches were
+	// committed: [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound], [ErrCommitAlone].
 	Err error
 }
 
@@ -78,14 +78,12 @@ type Page struct {
 
 // Store keeps the orders together with the stock that they hold.
 type Store interface {
-	// Commit places the orders of batches in one transaction. It returns nil when each batch has its
-	// Err, or all of its requests have their answers: accepted, or refused in Request.Err. The limits of a
-	// customer hold whatever is committed alongside; a request is refused with
-	// [ErrCustomerBusy] if another transaction has the row of its customer. Otherwise
-	// no order exists, or is queued still, but those that are Answered, and the error is
-	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end; but
-	// with [ErrOutcomeUnknown] all or none of them may exist. A request whose
-	// id is stored already counts as accepted, so Commit can be repeated.
+	// Commit places the orders of batches in one transaction. It returns nil when each batch has its Err, or all of its
+	// requests have their answers: accepted, or refused in Request.Err. The limits of a customer hold whatever is
+	// committed alongside. A request is refused with [ErrCustomerBusy] if another transaction has the row of its
+	// customer. On another error no order exists or has left the queue, except those that are Answered. It is
+	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end. After [ErrOutcomeUnknown] all or none of the
+	// orders may exist. A request whose id is stored already counts as accepted, so Commit can be repeated.
 	//
 	// With several batches it waits for no row that somebody else keeps locked: see [ErrCommitAlone].
 	Commit(ctx context.Context, batches ...*Batch) error
@@ -126,21 +124,17 @@ type Store interface {
 	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy].
 	Settle(ctx context.Context, t Target, to Status, paymentID string) (o Order, changed bool, err error)
 
-	// Extend adds by to ExpiresAt of a pending order that has not expired,
-	// unless that would be more than life after CreatedAt. changed is false, and
-	// nothing happens, when it would, or when the order was not pending any more;
-	// the order returned is the stored one in any case. Errors: [ErrNotFound], those of
-	// [idempotency], [stock.ErrUnavailable], [stock.ErrBusy], without t.Key
-	// [ErrOutcomeUnknown].
+	// Extend adds by to ExpiresAt of a pending order that has not expired, unless that would be more than life after
+	// CreatedAt. If it would, or if the order is not pending any more, nothing happens and changed is false. The
+	// returned order is the stored one in any case. Errors: [ErrNotFound], those of [idempotency],
+	// [stock.ErrUnavailable], [stock.ErrBusy], without t.Key [ErrOutcomeUnknown].
 	Extend(ctx context.Context, t Target, by, life time.Duration) (o Order, changed bool, err error)
 
-	// Expire turns those of the orders that are pending and past ExpiresAt into
-	// [Expired], gives their units back and deletes the timers of all that are
-	// final. It returns what it found, in the order of ids; each id may be given once. An
-	// order is changed as a whole, and one that another transaction is in the way of keeps no
-	// other waiting for long. It can be repeated: what is final stays as it is. Errors:
-	// [stock.ErrUnavailable], [stock.ErrBusy], the cause of ctx's end, after which some may have
-	// expired; [ErrOutcomeUnknown].
+	// Expire turns those of the orders that are pending and past ExpiresAt into [Expired], and releases their units. It
+	// deletes the timers of all final orders. It returns what it found, in the order of ids; each id may be given once.
+	// An order is changed as a whole. An order that another transaction has locked does not delay the others for long.
+	// It can be repeated: a final order stays as it is. Errors: [stock.ErrUnavailable], [stock.ErrBusy], the cause of
+	// ctx's end, after which some may have expired; [ErrOutcomeUnknown].
 	Expire(ctx context.Context, ids []string) ([]Expiry, error)
 
 	// Level returns the level of sku, or [stock.ErrNotFound].

@@ -8,8 +8,8 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// offersOf returns how each item is sold. The strategy of a SKU never changes, and its token offset
-// hardly ever: the row refuses an order that has an old one, and the error gives the new one.
+// offersOf returns how each item is sold. The strategy of a SKU never changes, its token offset hardly ever. The row
+// refuses an order with an old offset, and the error has the new one.
 func (s *Service) offersOf(ctx context.Context, items []Item) ([]stock.Offer, error) {
 	offers := make([]stock.Offer, len(items))
 	var unknown []string

@@ -20,8 +20,8 @@ type tokenLag struct {
 	since    time.Time // when that was
 }
 
-// refused receives each refusal, and returns the error to end with when the fences of the service will not have passed
-// that of the row before the deadline of ctx.
+// refused receives each refusal. It returns the error to end with if the fences of the service will not exceed that of
+// the row before the deadline of ctx.
 func (c *tokenLag) refused(ctx context.Context, e *stock.FencedError) error {
 	low := c.sku == e.Refused.SKU && c.base == e.Refused.Base && e.Base == c.base && e.Refused.Fence.Token < c.accepted
 	if !low || e.Refused.Fence.Token < c.token {

@@ -99,7 +99,7 @@ func (s *Service) answered(ctx context.Context, once *idempotency.Request) (answ
 }
 
 // errMaxWait ends the wait for units.
-var errMaxWait = errors.New("order: the patience of the customer is over")
+var errMaxWait = errors.New("order: the maximum wait is over")
 
 // returned notifies the waiting customers that units of skus were released.
 func (s *Service) returned(skus ...string) {

@@ -41,7 +41,7 @@ func waiting(t *testing.T, cohort bool, c order.Config) (*order.Service, *waitli
 	return svc, list, func(sku string, want int64) { t.Helper(); exact(t, store, sku, want) }
 }
 
-// One customer has a few places to wait. Whoever has none is told at once what is true: that the SKU is sold out.
+// One customer has a few places to wait. An order beyond these is refused at once as sold out, which is true.
 func TestOneCustomerDoesNotFillTheLine(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
@@ -133,7 +133,7 @@ func TestWaitForUnits(t *testing.T) {
 	})
 }
 
-// One who waits for a basket is told of whatever it lacks, one SKU after the other.
+// A customer who waits for a basket is notified of whatever it lacks, one SKU after the other.
 func TestWaitForABasket(t *testing.T) {
 	t.Parallel()
 	svc, _, exactly := waiting(t, false, order.Config{})
@@ -226,7 +226,7 @@ func TestPermits(t *testing.T) {
 			<-time.After(time.Millisecond)
 		}
 		if _, err = svc.Place(t.Context(), one("b")); err != nil {
-			t.Errorf("beside one who waits: %v", err)
+			t.Errorf("alongside a waiter: %v", err)
 		}
 		if _, err := svc.Cancel(t.Context(), order.Target{ID: all.ID}); err != nil {
 			t.Fatal(err)
@@ -239,7 +239,7 @@ func TestPermits(t *testing.T) {
 	})
 }
 
-// A waiter that found no permit at its last try is told that, and not that the SKU is sold out.
+// A waiter that found no permit at its last try gets that error, not sold out.
 func TestWaitThatEndsAtTheConcurrencyLimit(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {

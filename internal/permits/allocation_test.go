@@ -57,7 +57,7 @@ func TestNewcomerGetsItsShare(t *testing.T) {
 	}
 }
 
-// What an instance no longer needs is back while it lives, and is not used by both.
+// Permits that an instance no longer needs are free for others while it lives, and are not used by both.
 func TestSurplusComesBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -75,7 +75,7 @@ func TestSurplusComesBack(t *testing.T) {
 		for _, release := range releases {
 			release()
 		}
-		waitFor(t, "the surplus is back", func() bool { return busy.Stats().Leased <= bound/2 })
+		waitFor(t, "the release of the surplus", func() bool { return busy.Stats().Leased <= bound/2 })
 		var had int
 		take := func(m *member) {
 			if _, err := m.Take(t.Context()); err == nil {
@@ -187,7 +187,7 @@ func TestEndOfRun(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		const bound = 8
 		url, key := testbedtest.Redis(t), rand.Text()
-		m := joinWith(t, url, key, permits.Config{Permits: bound, TTL: ttl, Timeout: calm, Drain: patience})
+		m := joinWith(t, url, key, permits.Config{Permits: bound, TTL: ttl, Timeout: calm, Drain: maxWait})
 		next := join(t, url, key, bound)
 		together(t, m, next)
 		release, last := m.take(t), m.take(t)
@@ -234,7 +234,7 @@ func TestResize(t *testing.T) {
 		for i, release := range releases[:2] {
 			release()
 			if _, err := m.Take(t.Context()); !errors.Is(err, permits.ErrConcurrencyLimit) {
-				t.Errorf("Take = %v beside %d of two", err, 3-i)
+				t.Errorf("Take = %v alongside %d of two", err, 3-i)
 			}
 		}
 		releases[2]()

@@ -17,13 +17,12 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// childEnv makes a run of the test binary an instance under load until it is
-// killed: URL KEY PERMITS GOROUTINES COUNTER, where COUNTER is the address of a [counter].
+// childEnv makes a run of the test binary an instance that is under load until it is killed. Its fields are URL KEY
+// PERMITS GOROUTINES COUNTER, where COUNTER is the address of a [counter].
 const childEnv = "SHOP_TEST_PERMITS_CHILD"
 
-// counter counts the operations of other processes into a usage. A child says "+"
-// when it has begun one and "-" before it ends, and goes on when it has the
-// answer: so what is counted was in use, also if the child is killed.
+// counter counts the operations of other processes into a usage. A child sends "+" when it has begun one, waits for the
+// answer, and sends "-" before it ends. So counted operations were in use, also if the child is killed.
 type counter struct {
 	u        *usage
 	listener net.Listener
@@ -189,7 +188,7 @@ func TestBoundHoldsOverKills(t *testing.T) {
 	})
 }
 
-// What a killed instance had is used by others within a TTL and a look.
+// Others use the permits of a killed instance within a TTL and a poll.
 func TestPermitsOfKilledAreBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

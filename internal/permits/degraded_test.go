@@ -48,7 +48,7 @@ func TestShareWithoutStore(t *testing.T) {
 		}
 		for _, m := range members {
 			waitFor(t, "it is on its own", func() bool { return m.Stats().Degraded })
-			burst(t, m, "the store is away")
+			burst(t, m, "the store is unavailable")
 			if s := m.Stats(); s.Unshared < bound/2 {
 				t.Errorf("%d permits were given out without the store, want %d", s.Unshared, bound/2)
 			}
@@ -57,17 +57,17 @@ func TestShareWithoutStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, m := range members {
-			waitFor(t, "the store is back", func() bool {
+			waitFor(t, "the store has recovered", func() bool {
 				burst(t, m, "the store comes back")
 				return !m.Stats().Degraded || t.Failed()
 			})
-			burst(t, m, "the store is back")
+			burst(t, m, "the store has recovered")
 		}
 	})
 }
 
-// An instance that was paused for longer than its lease has its share back as soon as the others
-// have learned of it, and nobody is kept from growing meanwhile.
+// An instance that was paused for longer than its lease has its share again as soon as the others learn of it.
+// Meanwhile the others can grow.
 func TestShareAfterPause(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -34,8 +34,8 @@
 //
 //   - At most P operations are in flight, whichever instances are killed or lose their connections under full load
 //     (BoundHoldsOverKills). The exceptions are below.
-//   - Other instances use the permits of a dead instance after a TTL and a moment (PermitsOfKilledAreBack), and
-//     those of an instance that has stopped at once (EndOfRun).
+//   - Other instances use the permits of a dead instance after a TTL and a moment (PermitsOfKilledAreBack). Those of a
+//     stopped instance are free at once (EndOfRun).
 //   - No instance starves another. An instance that needs permits has about P/N within a moment
 //     (NewcomerGetsItsShare), also after a pause (ShareAfterPause). Of few permits it gets its turn (SmallLimits).
 //   - All other permits go to the load (SurplusComesBack). A burst from nothing may be as large as P
@@ -52,8 +52,8 @@
 //
 // # Without the store
 //
-// When a call fails, an instance serves P/N, at least 1, with the last known N. [Stats.Degraded] reports this, and
-// [Stats.Unshared] counts the permits that were granted that way. All shares together are P. An instance that never
+// When a call fails, an instance serves P/N, at least 1, with the last known N. It reports this as [Stats.Degraded],
+// and [Stats.Unshared] counts the permits that were granted that way. All shares together are P. An instance that never
 // had a response serves 1.
 //
 // When the store has recovered, the leases have expired, and the other instances still serve their shares. So an
@@ -62,8 +62,8 @@
 // the instance has just started or was paused. The first instance of a key finds no lease either, and callers of
 // Take wait for that time (RestartOfAll).
 //
-// Calls are numbered. If a connection is slow, Redis can execute a call after later ones, when its instance uses
-// more permits than the call reports. Such a call changes nothing (LateCallChangesNothing).
+// Calls are numbered. A slow connection can let Redis execute a call after later ones, when its instance uses more
+// permits than the call reports. Such a call changes nothing (LateCallChangesNothing).
 //
 // # Not guaranteed
 //
@@ -88,13 +88,13 @@
 // # Costs
 //
 // A permit is a few atomic operations, two short critical sections and two small allocations (BenchmarkTake). An
-// instance costs the store one command every TTL/12, whatever its load, and at most one every TTL/100 while permits
-// move: four per second with the default TTL. The time of the command grows with the number of instances.
+// instance sends the store one command every TTL/12, whatever its load. While permits move it sends at most one every
+// TTL/100: four per second with the default TTL. The time of the command grows with the number of instances.
 //
 // # Retry-After
 //
-// A refused caller is asked to wait until as many callers as are refused per second could have been admitted: at
-// least 1 s, at most 30 s, and up to twice that at random.
+// Retry-After is the time in which as many callers could be admitted as are refused per second. It is 1 s to 30 s, and
+// up to twice that at random.
 //
 // [Limiter.Run] makes all calls to the store, and starts no goroutine.
 package permits

@@ -165,8 +165,8 @@ func (l *Limiter) open(capacity int) {
 	l.gate.resize(capacity)
 }
 
-// share is what an instance serves without the store: at least 1, and no more than that if it
-// has never seen how many instances there are.
+// share is what an instance serves without the store: at least 1, and exactly 1 if it has never seen the number of
+// instances.
 func (s *state) share() int {
 	if !s.seen {
 		return 1

@@ -24,8 +24,8 @@ const ttl = 3 * time.Second
 // calm is a Timeout that a busy machine keeps.
 const calm = ttl / 4
 
-// steady is a TTL, for tests in which nobody loses anything, that outlasts a machine that stands
-// still for seconds; so does the Timeout that goes with it.
+// steady is a TTL for tests in which nobody loses anything. It and its Timeout outlast a machine that is paused for
+// seconds.
 const steady = 24 * time.Second
 
 // unhurried ends the address of a server that may take its time.
@@ -159,15 +159,15 @@ func (m *member) load(t testing.TB, u *usage, goroutines int, d time.Duration) (
 	return done, end
 }
 
-// patience is how long a test waits for what must come, on the busiest machine.
-const patience = 2 * time.Minute
+// maxWait bounds a wait of a test, on the busiest machine.
+const maxWait = 2 * time.Minute
 
 // waitFor looks for a condition every few milliseconds, for a generous time at most.
 func waitFor(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
+	for end := time.Now().Add(maxWait); !ok(); {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
+			t.Fatalf("%s: not within %v", what, maxWait)
 		}
 		<-time.After(5 * time.Millisecond)
 	}

@@ -29,8 +29,8 @@ func (l *load) admitted() {
 	l.now.admitted++
 }
 
-// refused counts a refusal and returns how long its caller should wait: with jitter, so that
-// those who were refused together do not come back together.
+// refused counts a refusal and returns how long its caller should wait. Jitter spreads the retries of callers that were
+// refused together.
 func (l *load) refused() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -88,7 +88,7 @@ func TestNewcomerAfterOutage(t *testing.T) {
 	})
 }
 
-// expired tells whether the store has no lease of the key that is valid.
+// expired reports whether the store has no valid lease of the key.
 func expired(t testing.TB, rdb redis.UniversalClient, key string) bool {
 	t.Helper()
 	p := rdb.TxPipeline()

@@ -121,7 +121,7 @@ func TestBoundHoldsOverShutdown(t *testing.T) {
 	})
 }
 
-// A store that loses its data, and is back at once, takes the leases of all.
+// A store that loses its data and recovers at once forgets all leases.
 func TestBoundHoldsOverLossOfData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -209,8 +209,7 @@ func TestRefusedReturnIsRepeated(t *testing.T) {
 	})
 }
 
-// An instance that was cut off alone serves a share at most, and when it is back
-// no more than the others have left.
+// An instance that alone was cut off serves at most its share, and after it recovers no more than the others have left.
 func TestCutOffInstanceServesItsShare(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -239,7 +238,7 @@ func TestCutOffInstanceServesItsShare(t *testing.T) {
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
 		}
-		waitFor(t, "it is back", func() bool { return !m.Stats().Degraded })
+		waitFor(t, "recovery", func() bool { return !m.Stats().Degraded })
 		if s := m.Stats(); s.Capacity > 0 {
 			t.Errorf("the other has all permits, and it serves some: %+v", s)
 		}

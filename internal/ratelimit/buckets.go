@@ -7,10 +7,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// buckets are token buckets by key, at most `most` of them. They are kept in two
-// generations: when the younger one is half of that, it becomes the elder, and
-// what was in the elder and not used since is forgotten. (A key that is forgotten
-// has a full bucket when it comes back: memory is bounded before abuse is.)
+// buckets are token buckets by key, at most `most` of them. They are kept in two generations. When the younger one has
+// half of that, it becomes the elder, and unused keys of the previous elder are forgotten. (A forgotten key returns
+// with a full bucket: the bound on memory comes before the rate.)
 type buckets struct {
 	most int
 

@@ -18,8 +18,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// patience is a Timeout, or a wait, that a busy machine keeps.
-const patience = 2 * time.Minute
+// maxWait is a Timeout, or a wait, that a busy machine keeps.
+const maxWait = 2 * time.Minute
 
 // unhurried ends the address of a server that may take its time.
 const unhurried = "?read_timeout=2m"
@@ -60,7 +60,7 @@ func TestRateIsShared(t *testing.T) {
 		all     []*ratelimit.Limiter
 	)
 	for range instances {
-		all = append(all, rates(t, url, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: burst, Timeout: patience}))
+		all = append(all, rates(t, url, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: burst, Timeout: maxWait}))
 	}
 	for _, r := range all {
 		for range 2 * burst {
@@ -89,10 +89,10 @@ func TestRateIsShared(t *testing.T) {
 // A key may continue after the delay of its verdict.
 func TestRateRefills(t *testing.T) {
 	t.Parallel()
-	r, key := rates(t, testbedtest.Redis(t)+unhurried, ratelimit.Config{Rate: 5, Burst: 1, Timeout: patience}), rand.Text()
+	r, key := rates(t, testbedtest.Redis(t)+unhurried, ratelimit.Config{Rate: 5, Burst: 1, Timeout: maxWait}), rand.Text()
 	allow(t, r, key)
 	v := allow(t, r, key)
-	for end := time.Now().Add(patience); !v.Allowed; v = allow(t, r, key) {
+	for end := time.Now().Add(maxWait); !v.Allowed; v = allow(t, r, key) {
 		if time.Now().After(end) {
 			t.Fatal("never allowed again")
 		}
@@ -220,7 +220,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	}
 	defer rdb.Close()
 	h := &slowFirst{begun: make(chan struct{}), release: make(chan struct{})}
-	r, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: 2, Timeout: patience, Prefix: rand.Text()})
+	r, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: 2, Timeout: maxWait, Prefix: rand.Text()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	gone, leave := context.WithCancelCause(t.Context())
 	leave(errGone)
 	if _, err := r.Allow(gone, "gone"); !errors.Is(err, errGone) {
-		t.Errorf("who has gone is told %v", err)
+		t.Errorf("a caller that has gone gets %v", err)
 	}
 	close(h.release)
 	all.Wait()

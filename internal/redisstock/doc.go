@@ -1,5 +1,5 @@
-// Package redisstock counts the units of a SKU that are for sale in Redis. It is the counter of the strategy lua:
-// orders take their units in Redis first, with one script for all orders that wait at an instance. Only the orders that
+// Package redisstock counts the units of a SKU that are for sale in Redis. It is the counter of the strategy lua.
+// Orders first take their units in Redis, with one script for all orders that wait at an instance. Only the orders that
 // got units go to the database, in one transaction. They are answered after its commit.
 //
 // # Model
@@ -9,9 +9,9 @@
 //	shop:units:{SKU}          version and available of the row, as of that version
 //	shop:units:{SKU}:taken    UNITS:DEADLINE by hold, for open transactions
 //
-// Orders may take what is available less what is taken. The row raises its version with every change of its level.
-// So the newer of two levels is known without a clock and without an order of messages: Redis accepts
-// a level if its version is not lower than the stored version.
+// Orders may take what is available less what is taken. The row raises its version with every change of its level. So
+// the newer of two levels is known without a clock or an order of messages. Redis accepts a level if its version is not
+// lower than the stored version.
 //
 //	Take    applies pending levels; grants each order its units while there are some; stores the sum as a hold
 //	        ... the transaction reads the row, and knows the level after it ...
@@ -27,27 +27,26 @@
 // deletes its keys, sets them too high and too low, and adds holds of dead instances during a sale.
 //
 //  1. No unit is sold twice: the transaction locks the row and checks the level.
-//  2. No order is refused that could be served. If Redis has no units for an order, it is refused only if a read of
-//     the row, sent after the order arrived, confirms the shortage. One read serves the whole batch.
-//  3. Units that the row has and Redis does not have are for sale at once. Redis gets the level with the next
-//     order: after a cancellation, an expiry or a restock, which do not notify it; after the death of an instance between
-//     Take and the commit; and after a loss of its data.
+//  2. No order is refused that could be served. If Redis has no units for an order, it is refused only if a read of the
+//     row confirms the shortage. The read is sent after the order arrived. One read serves the whole batch.
+//  3. Units that the row has and Redis does not have are for sale at once. Redis gets the level with the next order
+//     after a cancellation, an expiry or a restock, which do not notify it. So it does after a loss of its data, and if
+//     an instance dies between Take and the commit.
 //
 // These guarantees are the package's own:
 //
 //  4. Taken units are not granted again until their hold ends (TestTakenUnitsAreTaken) or
-//     Config.Life is over (TestTheDeadGiveBack).
-//  5. An older level never replaces a newer one (TestOlderLevelsAreIgnored). Exception: if the row, read after a
-//     Take, has a lower version than that Take saw in Redis, and Redis still has that version, then Redis has the
-//     level of another database, or of this one before it was restored. It is replaced
-//     (TestAnotherHistoryIsForgotten).
+//     Config.Life is over (TestHoldsOfDeadInstancesEnd).
+//  5. An older level never replaces a newer one (TestOlderLevelsAreIgnored). Exception: the row, read after a Take, has
+//     a lower version than that Take saw in Redis, and Redis still has that version. Then Redis has the level of
+//     another database, or of this one before it was restored. It is replaced (TestAnotherHistoryIsForgotten).
 //  6. A hold whose reply was lost ends with the next Take (TestALostReplyTakesNothing).
 //
 // # Not guaranteed
 //
-//   - Exact grants. Between COMMIT and Finish, units of a batch may be subtracted twice, by a newer level and by the hold; the
-//     next orders need a read. After a rollback of Redis to an older state, too many units are granted, and the
-//     transaction refuses the excess. The next level ends both.
+//   - Exact grants. Between COMMIT and Finish, units of a batch may be subtracted twice, by a newer level and by the
+//     hold. The next orders need a read. After a rollback of Redis to an older state, too many units are granted, and
+//     the transaction refuses the excess. The next level ends both.
 //   - Refusals without the database. The copy is stale after every cancellation, so a refusal needs a
 //     read. While a SKU is sold out, package order reads first, once for all waiting orders, and does not ask Redis.
 //   - Order of arrival among instances. The instance that locks the row first is served first.

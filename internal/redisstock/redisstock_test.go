@@ -81,8 +81,8 @@ func take(t *testing.T, c *redisstock.Counter, wanted []int64, grants ...bool) s
 	return hold
 }
 
-// Each order has all its units or none, the first come first, and what is taken is nobody else's
-// until the hold ends; then it is what the database says.
+// Each order has all its units or none, in the order of arrival. Nobody else gets its units until the hold ends, and
+// then the database decides.
 func TestTakenUnitsAreTaken(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -104,7 +104,7 @@ func TestTakenUnitsAreTaken(t *testing.T) {
 	})
 }
 
-// What was settled and is told twice, or late, counts once.
+// A hold that is settled twice, or late, counts once.
 func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -121,7 +121,7 @@ func TestSettlingTwiceIsSettlingOnce(t *testing.T) {
 }
 
 // Units whose taker sends no more requests are free after Config.Life.
-func TestTheDeadGiveBack(t *testing.T) {
+func TestHoldsOfDeadInstancesEnd(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
 	dead, alive := counter(t, rdb, redisstock.Config{Life: time.Second}), counter(t, rdb, redisstock.Config{Life: time.Hour})
@@ -167,7 +167,7 @@ func TestATakingOfTheFutureIsOver(t *testing.T) {
 	})
 }
 
-// Whoever has read a level and was slow does not undo what was learnt meanwhile.
+// A reader of a level that is slow does not undo a newer one.
 func TestOlderLevelsAreIgnored(t *testing.T) {
 	t.Parallel()
 	servers(t, func(t *testing.T, rdb redis.UniversalClient) {
@@ -194,7 +194,7 @@ func TestAnotherHistoryIsForgotten(t *testing.T) {
 		mine := take(t, c, []int64{1}, false)
 		theirs := take(t, c, []int64{1}, false)
 		c.Finish(mine, level(6, 9))
-		c.Finish(theirs, level(5, 10)) // read earlier, heard later
+		c.Finish(theirs, level(5, 10)) // read earlier, received later
 		take(t, c, []int64{10, 9}, false, true)
 	})
 }

@@ -8,10 +8,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Caller lets concurrent callers share round trips. It has a pipeline for each master
-// of a cluster, so that the calls for one do not wait for the replies of another;
-// without a cluster it has one. (Two pipelines per server cost a fifth more work, for
-// smaller pipelines, and were no faster.)
+// Caller lets concurrent callers share round trips. It has a pipeline for each master of a cluster, so that calls for
+// one master do not wait for another. Without a cluster it has one pipeline. (Two pipelines per server cost a fifth
+// more work, for smaller pipelines, and were no faster.)
 type Caller struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Notifier receives what scripts push to this process, for one client object: a
-// Locker, a Semaphore, a read/write lock or a condition has one of its own.
+// Notifier receives what scripts push to this process. Each client object has its own: a Locker, a Semaphore, a
+// read/write lock or a condition.
 //
 // How to use it:
 //
@@ -36,11 +36,10 @@ import (
 //
 // and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the token in it, and the stamp of the last
 // request that the store received from the waiter. The store saw that request before it granted, so the grant is
-// younger than the moment at which it was sent, [Notifier.Sent] of the stamp: that is Grant.Sent, whatever has delayed
-// or repeated the message since. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else
-// looks.)
+// younger than the sending of the request. That time is Grant.Sent, [Notifier.Sent] of the stamp, whatever has delayed
+// or repeated the message. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else reads it.)
 //
-// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired: every wait runs its
+// Nothing may depend on a notification. It can be lost, late, or for a grant that has expired. So every wait runs its
 // idempotent script again within a second.
 //
 // A message for a process and not for one of its waits goes to [Notifier.Home] by PUBLISH, and to the function given to
@@ -59,7 +58,7 @@ type Notifier struct {
 	waits         map[string]*Wait
 	subscriptions map[string]*subscription // by node; "" is the one for home, and the only one without a cluster
 	shards        map[string]*shard        // by channel, in a cluster
-	ctx           context.Context          //nolint:containedctx // Of the subscriptions, from the first that needed one.
+	ctx           context.Context          //nolint:containedctx // of the subscriptions, from the first that needed one
 	cancel        context.CancelFunc
 	joined        sync.WaitGroup // goroutines of the subscriptions
 }
@@ -106,9 +105,8 @@ func (n *Notifier) Command() string {
 	return "PUBLISH"
 }
 
-// Channels is what a script puts before the name of a process to push to its
-// waits. slotKey is any Redis key of the script: in a cluster the channel carries
-// its hash tag, and lives on its node.
+// Channels is what a script puts before the name of a process to push to its waits. The slotKey is any Redis key of the
+// script. In a cluster the channel has its hash tag, and is on its node.
 func (n *Notifier) Channels(slotKey string) string {
 	if n.cluster != nil {
 		return n.prefix + "{" + HashTag(slotKey) + "}:push:"
@@ -120,8 +118,8 @@ func (n *Notifier) Channels(slotKey string) string {
 // itself. In a cluster such a push goes to every node.
 func (n *Notifier) Home() string { return n.prefix + "push:" }
 
-// Join makes pushes for id arrive. It does not block; the first one of a process
-// starts to subscribe, and is told by an empty push when that has succeeded.
+// Join makes pushes for id arrive. It does not block; the first one of a process starts to subscribe, and receives an
+// empty push after that has succeeded.
 func (n *Notifier) Join(ctx context.Context, slotKey, id string) *Wait {
 	w := &Wait{notifier: n, ID: id, Pushes: make(chan string, 4)}
 	n.mu.Lock()
@@ -174,7 +172,7 @@ func (n *Notifier) Close(ctx context.Context) error {
 	}
 	n.mu.Unlock()
 	gone := make(chan struct{})
-	go func() { // ends with the goroutines of the Notifier, which have been told
+	go func() { // ends with the goroutines of the Notifier, which have been notified
 		defer close(gone)
 		n.joined.Wait()
 	}()

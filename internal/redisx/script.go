@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"strings"
 
@@ -14,13 +15,36 @@ type Script struct {
 	many      *Script // runs it for several calls; nil if the text is not known
 }
 
-// NewScript joins parts to one script.
-func NewScript(parts ...string) Script {
-	s := newScript(strings.Join(parts, "\n"))
-	many := newScript(fmt.Sprintf(manyLua, s.text))
+// NewScript returns a script of this text.
+func NewScript(text string) Script {
+	s, many := newScript(text), newScript(fmt.Sprintf(manyLua, text))
 	s.many = &many
 	return s
 }
+
+// Folder is a folder lua with files that are parts of scripts.
+type Folder struct {
+	Files embed.FS
+	First string // precedes all scripts
+}
+
+// Text joins the files of these names, which have no .lua. It panics if one does not exist.
+func (f Folder) Text(names ...string) string {
+	var text strings.Builder
+	text.WriteString(f.First)
+	for _, name := range names {
+		part, err := f.Files.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		text.Write(part)
+		text.WriteByte('\n')
+	}
+	return text.String()
+}
+
+// Script returns Text as a script.
+func (f Folder) Script(names ...string) Script { return NewScript(f.Text(names...)) }
 
 func newScript(text string) Script { return Script{text: text, sha: redis.NewScript(text).Hash()} }
 
@@ -75,9 +99,8 @@ func process(ctx context.Context, rdb redis.UniversalClient, args []any) (any, e
 	return cmd.Result()
 }
 
-// Once is a command that no client sends again by itself: its caller knows
-// whether that is safe. A redirect in a cluster is followed, for a command that is
-// redirected was not executed.
+// Once is a command that no client retries by itself: its caller knows whether that is safe. A redirect in a cluster is
+// followed, because a redirected command was not executed.
 type Once struct{ *redis.Cmd }
 
 // NoRetry implements [redis.Cmder].

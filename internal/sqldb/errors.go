@@ -36,8 +36,7 @@ func Transient(err error) bool {
 	return false
 }
 
-// LockTimeout reports whether err says that a row stayed locked for as long as the session waits for
-// one, or that it was not to wait at all.
+// LockTimeout reports whether err says that a row stayed locked for the session's maximum wait, which may be zero.
 func LockTimeout(err error) bool {
 	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
 	return ok && (e.Number == 1205 || e.Number == 3572) // the latter is what MySQL says to NOWAIT
@@ -86,9 +85,8 @@ func Broken(err error) bool {
 	return false
 }
 
-// Unreachable reports whether err says that no server answers, or that the server accepts no session for the
-// moment: it is starting or stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never
-// unreachable.
+// Unreachable reports whether err says that no server answers, or that it accepts no session now: it is starting or
+// stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never unreachable.
 func Unreachable(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, mysqldriver.ErrInvalidConn) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -25,9 +25,9 @@
 // to several SKUs gets all its places at once, and waits in all their queues meanwhile. The last free place of a SKU
 // is for the oldest waiter.
 //
-// After a lock timeout, the SKUs of that transaction admit no other transaction until their rows are found unlocked
-// or changed. A poll of all such rows, or a probe, finds that out. If the probe times out too, or the row stays
-// locked and unchanged for three seconds, transactions of the SKU fail at once until a poll succeeds.
+// After a lock timeout, the SKUs of that transaction admit no other transaction until their rows are found unlocked or
+// changed. A poll of all such rows, or a probe, finds that out. If the probe times out too, or the row is locked and
+// unchanged for three seconds, transactions of the SKU fail until a poll succeeds.
 //
 // # Leader roles
 //
@@ -81,12 +81,13 @@
 // # Engines
 //
 // MariaDB and MySQL sessions run at READ COMMITTED, count matched rather than changed rows, and time out on a row lock
-// after two seconds. The server ends transactions that are idle for two seconds, so a process that is paused inside a
-// transaction does not keep rows locked for longer. SQLite runs in WAL mode with BEGIN IMMEDIATE. Writers of one
-// process queue for its only write lock; writers of other processes wait at most one second at a time.
+// after two seconds. The server ends transactions that are idle for two seconds. So a process that is paused inside a
+// transaction keeps no rows locked for longer. SQLite runs in WAL mode with BEGIN IMMEDIATE. Writers of one process
+// queue for its only write lock; writers of other processes wait at most one second at a time.
 //
-// Several writing nodes of a Galera cluster are not supported: a row lock does not reach another node, so limits per
-// customer and final statuses would not hold. All instances must write to the same node ([Store.Galera] detects a node).
+// Several writing nodes of a Galera cluster are not supported. A row lock does not reach another node, so limits per
+// customer and final statuses would not hold. All instances must write to the same node ([Store.Galera] detects a
+// node).
 //
 // The stock columns are signed and have no CHECK, so an oversold SKU can be paid for, cancelled and audited.
 package sqlstore

@@ -90,10 +90,10 @@ func (s *Store) lockFree(tx *gorm.DB, skus []string) (free map[string][]int, err
 	return free, nil
 }
 
-// wait expires orders whose stock was locked, as that of a SKU is most of the time that sells well: it waits
-// for the rows that some of them lack, and holds no others but those. If there are several, it first waits for each but
-// the lowest with nothing locked: a row that stays locked keeps no other one from those who sell it. It gives up at the first
-// that does not come free in time. Why that is so is no concern of the orders: they are tried again.
+// wait expires orders whose stock was locked, which is usual for a SKU that sells well. It waits for the rows that some
+// of them lack, and holds only these. If there are several, it first waits for each but the lowest with nothing locked,
+// so a row that stays locked blocks no other row. It gives up at the first row that does not come free in time, and the
+// orders are tried again.
 func (e *expiration) wait(ctx context.Context) error {
 	groups := make(map[string][]string) // orders by the SKUs that they lack
 	for id, skus := range e.blocked {

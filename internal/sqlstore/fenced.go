@@ -24,8 +24,8 @@ func (b *transaction) fenced(tx *gorm.DB, c stock.Claim) error {
 
 // admit reports whether the holder of the fence of c may write to the row, which is locked and has level. If a newer
 // fence, or the same number with another owner, has written to the row, admit returns a [*stock.FencedError]. It does
-// the same if the row has another token offset than c: then c's fence is from a service that has lost its data, and
-// cannot be compared with the present ones.
+// the same if the row has another token offset than c. Then c's fence is from a service that has lost its data, and
+// cannot be compared.
 func admit(c stock.Claim, level stock.Level) error {
 	if c.Fence.Passes(level.Fence) && c.Base == level.Base {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -15,6 +16,7 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // maxRoute is the largest length of a route in bytes; the schema has room for no more.
@@ -73,8 +75,7 @@ const maxLookUps = 128
 // lookUps is where requests wait for what is stored with their keys.
 type lookUps = cohort.Group[string, struct{}, *lookUp]
 
-// newLookUps returns what reads answers for all who ask at about the same time: a read that
-// begins after somebody has asked is as good for that one as his own.
+// newLookUps returns lookups that share reads: a read that begins after several callers have asked serves all of them.
 func newLookUps(db *gorm.DB) *lookUps {
 	return cohort.New(cohort.Config[string, struct{}, *lookUp]{
 		Hold: func(ctx context.Context, _ string, fn func(context.Context, struct{}) error) error {
@@ -179,8 +180,8 @@ func (s *Store) resolving(once *idempotency.Request) runner {
 }
 
 // answering runs fn in a transaction and stores the answer in it, if fn has done something. It fails with
-// [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored: after a COMMIT whose reply was lost,
-// too, because the key then shows its outcome.
+// [*idempotency.AnsweredError] or [idempotency.ErrReused] if the key is stored. So the key also shows the outcome of a
+// COMMIT whose reply was lost.
 func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Request, fn func(tx *gorm.DB) (result any, done bool, err error)) error {
 	err := run(ctx, func(tx *gorm.DB) error {
 		result, done, err := fn(tx)
@@ -209,4 +210,30 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, stored)
 	}
 	return stored
+}
+
+// PurgeAnswers deletes up to limit answers that are older than age by the database's clock, the oldest first, and
+// returns how many. It blocks until that is done or ctx ends, and deletes a few hundred at a time, so that nobody waits
+// long for it. The leader token begins each of these transactions; with a nil one several may delete at once. After an
+// error, deleted answers stay deleted.
+func (s *Store) PurgeAnswers(ctx context.Context, token timeout.LeaderToken, age time.Duration, limit int) (n int64, err error) {
+	for n < int64(limit) {
+		some := min(maxRows, int64(limit)-n)
+		var deleted int64
+		err := s.inTx(ctx, func(tx *gorm.DB) error {
+			if err := token.Check(ctx, tx.Statement.ConnPool); err != nil {
+				return err
+			}
+			r := tx.Exec(s.dialect.purge, age.Microseconds(), some)
+			deleted = r.RowsAffected
+			return r.Error
+		})
+		if err != nil {
+			return n, err
+		}
+		if n += deleted; deleted < some {
+			break
+		}
+	}
+	return n, nil
 }

@@ -117,9 +117,8 @@ type termRow struct {
 
 func (r *termRow) fence() dlock.Fence { return dlock.Fence{Token: uint64(r.Term), Owner: r.Owner} }
 
-// follow makes r the row of a term that is later than that of r. If its number is not, the
-// service that counts the terms has lost its data, or is another one than before, and is
-// counted on from here.
+// follow makes r the row of a term that is later than that of r. If its number is not, the service that counts the
+// terms has lost its data or was replaced, and its counts continue from here.
 func (r *termRow) follow(f dlock.Fence) {
 	next := r.Base + int64(f.Token)
 	if next < r.Term || next == r.Term && r.Owner != f.Owner {

@@ -18,10 +18,10 @@ var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock
 
 // usage is what a customer has, as far as a limit asks for it.
 //
-// If a limit applies to an order, the transaction locks the row of the customer and then counts, so two orders of a customer
-// count one after the other, and all is counted for one moment. Orders that were open and late at that moment are
-// locked and read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or
-// counted. A limit of open orders holds only if all instances configure it.
+// If a limit applies to an order, the transaction locks the row of the customer and then counts. So two orders of a
+// customer count one after the other, each at one moment. Orders that were open and late at that moment are locked and
+// read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or counted. A
+// limit of open orders holds only if all instances configure it.
 type usage struct {
 	open  int64            // pending orders that have not expired
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired

@@ -11,8 +11,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// maxExamined is how many orders a page looks at, so that a filter to which few orders answer
-// does not read them all.
+// maxExamined is how many orders a page examines, so that a filter with few matches does not read all orders.
 const maxExamined = 2000
 
 // Orders implements [order.Store].

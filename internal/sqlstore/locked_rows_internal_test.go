@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A look tells which rows are free, segments included, waits for none, and sees what was written to any of them.
+// A poll returns which rows are free, segments included. It waits for none, and sees every write to them.
 func TestLookShowsFreeRowsAndVersions(t *testing.T) {
 	t.Parallel()
 	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})

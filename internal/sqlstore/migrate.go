@@ -21,8 +21,8 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateLock is the name of the lock, as an expression: one per database of
-// the server, and not longer than MySQL allows, which has no MD5 any more.
+// migrateLock is the name of the lock, as an expression: one per database of the server. It fits MySQL's limit, and
+// avoids MD5, which MySQL no longer has.
 const migrateLock = "CONCAT('shop:migrate:', LEFT(SHA2(DATABASE(), 256), 32))"
 
 // Migrate brings the schema up to date. Any number of instances may call it at
@@ -86,8 +86,8 @@ type step struct {
 	statements []string
 }
 
-// steps returns all changes in their order: those of the application, and those of the
-// timers and the locks, whose tables are their own packages' business.
+// steps returns all changes in their order: those of the application, and those of the packages that own the tables of
+// timers and locks.
 func (d dialect) steps() ([]step, error) {
 	files, err := fs.Glob(migrations, "migrations/*."+d.name+".sql")
 	if err != nil {
@@ -127,9 +127,8 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// lockSchema keeps other migrations out until unlock is called: on SQLite by a
-// write transaction around the whole migration, elsewhere by a named lock of
-// the session, which ends with the session too.
+// lockSchema keeps other migrations out until unlock is called. On SQLite it uses a write transaction around the whole
+// migration, elsewhere a named lock, which ends with its session.
 func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
 	if s.dialect.name == "sqlite" {
 		begin := func() error {

@@ -130,9 +130,8 @@ type limits struct {
 // locked for no longer.
 const maxIdle = 2 * time.Second
 
-// bounds has sessions of c read what is committed, end statements whose result nobody reads any more, and end
-// when they stand still within a transaction. MySQL has no limit for that but the one for sessions, which ends those
-// without a transaction as well: their connections are closed before.
+// bounds has sessions of c read committed data, end statements whose reader is gone, and end when they are idle in a
+// transaction. MySQL's only such limit also ends sessions without a transaction: their connections are closed before.
 func bounds(c *driver.Config, mariaDB bool) limits {
 	if mariaDB {
 		c.Params["tx_isolation"] = "'READ-COMMITTED'"

@@ -31,9 +31,9 @@ func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error
 	return o, nil
 }
 
-// decided reads those of the rows again that are late. A transaction that has changed the order in time may not
-// have committed yet, so this waits for it: nobody reads that an order has expired which is paid a moment later. Those
-// who lock the row afterwards find that it is late.
+// decided reads those of the rows again that are late. A transaction that has changed the order in time may not have
+// committed yet, so decided waits for it. Otherwise an order could read as expired and be paid a moment later.
+// Transactions that lock the row afterwards find that it is late.
 func (s *Store) decided(ctx context.Context, rows []orderRow) error {
 	late := make(map[string]*orderRow)
 	for i := range rows {

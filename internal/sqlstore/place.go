@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// place checks the limits, changes the stock rows in the order of the claims and then stores the orders that all of
-// them had enough for. A basket that is short of anything leaves nothing behind.
+// place checks the limits and changes the stock rows in the order of the claims. Then it stores the orders that have
+// all their units. A basket that is short of any unit changes nothing.
 func (b *transaction) place(tx *gorm.DB) error {
 	n := len(b.requests)
 	b.failed = make([]error, len(b.batches))
@@ -42,8 +42,8 @@ func (b *transaction) place(tx *gorm.DB) error {
 	return b.store(tx)
 }
 
-// eligible reports whether request i still asks for units: it is within its limits, and no
-// request before it has got the order that both are for.
+// eligible reports whether request i still asks for units: it is within its limits, and no earlier request has placed
+// the same order.
 func (b *transaction) eligible(i int) bool {
 	if b.firstDuplicate(i) >= 0 || b.failed[b.of[i]] != nil {
 		return false

@@ -38,10 +38,9 @@ func (b *transaction) readSegments(db *gorm.DB) error {
 	return err
 }
 
-// segmented takes the units that an order wants of sku from one segment that had enough when
-// they were surveyed, and locks nothing else. When none had, or there are several orders, it takes
-// them from as many as it needs. An order is refused when all segments together had less than it
-// wants at one moment since it came: in the survey, or while all of them are locked.
+// segmented takes an order's units of sku from one segment that had enough when they were read, and locks nothing else.
+// If none had enough, or there are several orders, it takes them from as many as it needs. An order is refused only if
+// all segments together had too few, in that read or while all are locked.
 func (b *transaction) segmented(tx *gorm.DB, sku string) error {
 	if b.takesAcross || len(b.requests) > 1 {
 		return b.takeAcross(tx, sku)

@@ -33,11 +33,10 @@ type kind struct {
 // an instance that ignores segments keeps the sums right. Payments and cancellations go to one row in turn; expiries and restocks
 // are spread evenly.
 //
-// An order reads all rows before its transaction, takes its units from one row that has enough by a conditional
-// update, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
+// An order reads all rows before its transaction. By a conditional update it takes its units from one row that has
+// enough, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
 // the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
-// order. An order is refused only if all rows together have too few, in that one read or while all of them are
-// locked.
+// order. An order is refused only if all rows together have too few, in that one read or while all of them are locked.
 type segmentRow struct {
 	SKU      string `gorm:"primaryKey"`
 	Segment  int    `gorm:"primaryKey;autoIncrement:false"`

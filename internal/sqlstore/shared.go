@@ -32,8 +32,8 @@ var (
 	errKeyLocked = errors.New("sqlstore: somebody else stores a key of a shared transaction")
 )
 
-// commitShared commits several batches. Those of SKUs whose rows may be locked are left for later, and so are those whose rows
-// or keys others keep locked for longer than a shared transaction waits.
+// commitShared commits several batches. It leaves some for later: those whose rows may be locked, and those whose rows
+// or keys stay locked longer than a shared transaction waits.
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
 	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
@@ -115,8 +115,8 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	return slices.ContainsFunc(skus, taken), nil
 }
 
-// reserveShared locks the rows of all SKUs in ascending order, refuses the batches whose fencing tokens the rows have outlived, and
-// decides about the orders in their order, each all or nothing. The rows are written at the end of the transaction.
+// reserveShared locks the rows of all SKUs in ascending order, and refuses the batches whose fencing tokens are stale.
+// It decides the orders one by one, each all or nothing. The rows are written at the end of the transaction.
 func (b *transaction) reserveShared(tx *gorm.DB) error {
 	levels, err := b.lockLevels(tx)
 	if err != nil {

@@ -2,12 +2,17 @@ package sqlstore
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	sqlitedriver "github.com/glebarez/go-sqlite"
 	"github.com/glebarez/sqlite"
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
@@ -57,4 +62,55 @@ func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d diale
 		purge: "DELETE FROM idempotency_keys WHERE rowid IN " +
 			"(SELECT rowid FROM idempotency_keys WHERE created_at < " + sqliteNow + " - ? ORDER BY created_at LIMIT ?)",
 	}, dsn, "sqlite:" + file, nil
+}
+
+// Access is what a SQLite file is opened for.
+type Access int
+
+// The ways to open a SQLite file.
+const (
+	AccessCreate Access = iota // to read and write it; if it does not exist, it is created
+	AccessChange               // to read and write it; it must exist
+	AccessRead                 // to read it; it must exist
+)
+
+// check returns why SQLite cannot use a file, in the words of the system: SQLite says "out of memory" to all of it. It
+// does not open the file: to close that again would end the locks that this process has on it.
+func (a Access) check(file string) error {
+	info, err := os.Stat(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && a == AccessCreate:
+		return checkFolder(file)
+	case err != nil:
+		return err
+	case info.IsDir():
+		return fmt.Errorf("%s is a folder: want the name of a file", file)
+	case a != AccessRead:
+		return errors.Join(writable(file), checkFolder(file))
+	}
+	if _, err := os.Stat(file + "-shm"); err == nil {
+		return nil // somebody has the file open, and has created what SQLite needs alongside it
+	}
+	return checkFolder(file)
+}
+
+// checkFolder returns why no file can be created alongside file.
+func checkFolder(file string) error {
+	folder := filepath.Dir(file)
+	if _, err := os.Stat(folder); err != nil {
+		return fmt.Errorf("the folder of %s: %w", file, err)
+	}
+	if err := writable(folder); err != nil {
+		return fmt.Errorf("SQLite keeps files next to %s: %w", file, err)
+	}
+	return nil
+}
+
+// opening names an error of SQLite that check has not foreseen; its text speaks of memory.
+func opening(err error) error {
+	const cannotOpen = 14
+	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok && e.Code()&0xff == cannotOpen {
+		return errors.New("the system does not let SQLite open or create it")
+	}
+	return err
 }

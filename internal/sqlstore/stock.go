@@ -132,8 +132,8 @@ func (s *Store) restock(ctx context.Context, sku string, quantity int64, once *i
 	return level, nil
 }
 
-// Rebase implements [stock.Store]. It can be repeated, and writes one REBASE: whoever finds
-// another base than there was at the start has done it, or somebody else has since.
+// Rebase implements [stock.Store]. It can be repeated, and writes one REBASE. If the offset has changed since its
+// start, it or another caller has done it.
 func (s *Store) Rebase(ctx context.Context, sku string) (level stock.Level, err error) {
 	before, err := s.Level(ctx, sku)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
-// Scheduler keeps the timers of orders in the transactions that the orders
-// themselves are changed in. [*timeout.Queue] is one. push tells others about
-// the change; it is called after the commit and may be forgotten.
+// Scheduler keeps the timers of orders in the transactions that the orders themselves are changed in. [*timeout.Queue]
+// is one. push notifies others of the change. It is called after the commit and may be omitted.
 type Scheduler interface {
 	// Schedule stores timers. One that is stored already gets the new due time.
 	Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.Timer) (push func(), err error)

@@ -64,8 +64,8 @@ func (b *transaction) claims() iter.Seq[stock.Claim] {
 	}
 }
 
-// read reads what is decided upon before the transaction begins, each level in
-// a statement of its own, and the time if there will be no better occasion.
+// read reads what is decided upon before the transaction. Each level has a statement of its own, and so has the time if
+// no later statement returns it.
 func (b *transaction) read(ctx context.Context) (err error) {
 	b.push = func() {}
 	b.pairDuplicates()

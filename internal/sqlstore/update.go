@@ -21,8 +21,8 @@ func (b *transaction) reserve(tx *gorm.DB) error {
 	return nil
 }
 
-// update changes the row that c claims by what the requests want of it, by the update of its strategy, and notes the
-// requests that it is short for. Each update has a file of its own.
+// update changes the row that c claims by the sum of the requests, with the update of its strategy. It marks the
+// requests that are short of units. Each update has a file of its own.
 func (b *transaction) update(tx *gorm.DB, c stock.Claim) error {
 	switch c.Update {
 	case stock.WriteBack:

@@ -18,8 +18,8 @@
 //	REBASE                                  the token offset is raised
 //
 // So columns, ledger and orders contain the same facts. An [Audit] compares the three, and finds every unit that was
-// sold twice or lost. The sign of a column proves nothing: two transactions that read the same level and write back
-// the same result sell one unit twice, and leave a column that is not negative.
+// sold twice or lost. The sign of a column proves nothing. Two transactions that read the same level and write the same
+// result sell one unit twice, and the column is not negative.
 //
 // # Strategies
 //
@@ -45,10 +45,10 @@
 //	lua             none; units are taken    row lock      exact
 //	                in Redis, for a batch
 //
-// docs/reference/failure-matrix.md compares the leases. Each fenced strategy also has a cohort, as redis has redis-cohort: orders of the
-// SKU that wait at one instance share one transaction under one lease ([Strategy.Cohort], package cohort). A basket
-// of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so they exclude and fence
-// each other.
+// docs/reference/failure-matrix.md compares the leases. Each fenced strategy also has a cohort, as redis has
+// redis-cohort. Orders of the SKU that wait at one instance share one transaction under one lease ([Strategy.Cohort],
+// package cohort). A basket of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so
+// they exclude and fence each other.
 //
 // segmented spreads the units of a SKU over several rows when the SKU is created. An order locks one row, so
 // orders of one SKU commit concurrently. The sum of the rows is for sale. If no row has enough units, an order takes
@@ -69,9 +69,9 @@
 //
 // A lease can expire while its holder is paused, so a lease proves nothing at the moment of the write. A fenced
 // transaction locks the row first, and reads level and fence under the row lock. If a newer lease has written to the
-// row, the transaction fails with [dlock.ErrFenced]. Otherwise it writes its own fence with the level, and the row
-// lock excludes all others until the commit. A comparison without the row lock, or only in the last statement, is not
-// enough: an older holder could write between the newer holder's read and write, and both comparisons would pass.
+// row, the transaction fails with [dlock.ErrFenced]. Otherwise it writes its own fence with the level, and the row lock
+// excludes all others until the commit. A comparison without the row lock, or only in the last statement, is not
+// enough. An older holder could write between the newer holder's read and write, and both comparisons would pass.
 //
 // Fencing tokens are as reliable as their counter. Redis, Redlock and SQL start the counter at the clock, and raise
 // it if a row has accepted a higher token ([dlock.CounterRaiser]). ZooKeeper and etcd count transactions. If they

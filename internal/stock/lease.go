@@ -23,8 +23,8 @@ func leased(l dlock.Locker) Lock {
 }
 
 // reseed raises the next fence of l above the one that the row has accepted. It changes nothing if a newer holder was
-// faster, which is the usual reason for a stale fence. A store that has lost its data, and whose clock is behind that
-// of the previous store, would otherwise continue to issue fences that the row refuses.
+// faster, which is the usual reason for a stale fence. Otherwise a store that has lost its data, and whose clock is
+// behind, would continue to issue fences that the row refuses.
 func reseed(ctx context.Context, l dlock.Locker, e *FencedError) error {
 	r, ok := l.(dlock.CounterRaiser)
 	if !ok {

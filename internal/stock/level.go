@@ -53,7 +53,7 @@ var (
 
 	// ErrFencesLost says that the lock service of the SKU gives fences far below the one that the row has
 	// accepted: it has lost its data. The operation had no effect. It matches [ErrBusy].
-	ErrFencesLost = fmt.Errorf("stock: the lock service has lost its data and counts its fences anew: see shop fence rebase: %w", ErrBusy)
+	ErrFencesLost = fmt.Errorf("stock: the lock service has lost its data and counts its fences from the start: see shop fence rebase: %w", ErrBusy)
 
 	// ErrUnavailable says that a store that the operation needs does not
 	// answer. The operation had no effect.
@@ -103,8 +103,8 @@ func (e *ShortageError) Error() string {
 	return "stock: short of " + strings.Join(parts, ", ")
 }
 
-// FencedError says that the row of a SKU has accepted a newer fence than the one
-// it was claimed with, or counts fences from another base. It matches [dlock.ErrFenced].
+// FencedError says that the row of a SKU has accepted a newer fence than that of the claim, or has another token
+// offset. It matches [dlock.ErrFenced].
 type FencedError struct {
 	Refused  Claim
 	Accepted dlock.Fence

@@ -62,7 +62,7 @@ func (s *Service) Restock(ctx context.Context, sku string, quantity int64, once 
 	return l, err
 }
 
-// Rebase raises the token offset of sku to the fence that its row has accepted, so the next lease has a newer fence,
+// Rebase raises the token offset of sku to the fence that its row has accepted. Then the next lease has a newer fence,
 // however low its token is. It is for a lock service that has lost its data and counts from the start, as ZooKeeper and
 // etcd do. Until Rebase, the row refuses their fences, so nothing is sold. An earlier lease is refused, however high
 // its token is, because a claim contains its offset, and the row compares it. If nothing was lost, Rebase costs a retry

@@ -36,9 +36,9 @@ const (
 	// or counts its fences from another base.
 	Fenced
 
-	// Segmented takes units from one of the rows over which the SKU is spread, where one has enough,
-	// and otherwise from several of them, in the order of their numbers. It goes with the strategy
-	// of the same name: a SKU that was created with another one has a single row.
+	// Segmented takes units from one of the rows over which the SKU is spread. If none has enough, it takes them from
+	// several, in ascending order. It goes with the strategy of the same name: a SKU that was created with another one
+	// has a single row.
 	Segmented
 )
 
@@ -167,8 +167,7 @@ func (s *Strategies) add(st Strategy) {
 	s.byName[st.Name] = st
 }
 
-// With returns a copy of s in which st replaces the strategy of its name: a way to break a strategy on purpose and see
-// who notices.
+// With returns a copy of s in which st replaces the strategy of its name, for tests that break a strategy on purpose.
 func (s *Strategies) With(st Strategy) *Strategies {
 	c := &Strategies{byName: maps.Clone(s.byName), names: s.Names()}
 	c.add(st)
@@ -202,9 +201,8 @@ type Offer struct {
 // offers by SKU, so that no two baskets wait for each other. It blocks until every lock is held or ctx ends. The
 // context that fn receives ends when a lock is lost, with the cause.
 //
-// fn runs at most once. An error of fn is returned as it is; errors of a lock
-// are those of [dlock.Locker.Acquire], and a loss while fn runs makes the error
-// match [dlock.ErrLost].
+// fn runs at most once, and its error is returned as it is. Errors of a lock are those of [dlock.Locker.Acquire]. If a
+// lock is lost while fn runs, the error matches [dlock.ErrLost].
 func WithLocks(ctx context.Context, offers []Offer, fn func(ctx context.Context, claims []Claim) error) error {
 	claims := make([]Claim, 0, len(offers))
 	var next func(context.Context) error

@@ -82,7 +82,7 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 	}
 }
 
-// Tokens count from the base of the SKU, where the row looks at them.
+// Tokens count from the token offset of the SKU where the row compares them.
 func TestTokensCountFromTheBase(t *testing.T) {
 	for _, write := range []stock.Update{stock.Fenced, stock.WriteBack} {
 		lock := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {

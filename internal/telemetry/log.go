@@ -32,9 +32,8 @@ func withTraces(h slog.Handler) *slog.Logger { return slog.New(&traced{inner: h,
 type traced struct {
 	inner slog.Handler // with every attribute and group of the logger
 
-	// The ids belong at the top level, whatever group the logger has open. Once
-	// there is a group they are therefore given to outer, the handler before
-	// the first group, and the rest is done again on top of it.
+	// The ids belong at the top level, whatever group the logger has open. So with a group, outer gets them, the
+	// handler before the first group. Then the rest is applied again on top.
 	outer slog.Handler
 	rest  []func(slog.Handler) slog.Handler
 }

@@ -21,8 +21,8 @@ const kindsMax = 32
 // logEvery is the least time between two log lines for the same failure.
 const logEvery = 10 * time.Second
 
-// firingDelayBounds are the histogram buckets. They separate a timer that fires on time, a timer that only
-// the overdue scan found, and a timer that waited for a repair by an operator.
+// firingDelayBounds are the histogram buckets. They separate timers that fire on time, timers that only the overdue
+// scan found, and timers that waited for an operator.
 var firingDelayBounds = []float64{
 	0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
 }

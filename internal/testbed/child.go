@@ -14,17 +14,16 @@ import (
 // outputFile is where a server's standard output and error go, in its folder.
 const outputFile = "output.log"
 
-// launchScript holds a child back until it is told to go, and then becomes the
-// program: same process id, no standard input.
+// launchScript holds a child back until it reads a line, and then becomes the program: same process id, no standard
+// input.
 const launchScript = `read -r _ && exec "$@" </dev/null`
 
 // child is one process that has been started and not yet reaped.
 type child struct {
 	cmd   *exec.Cmd
 	guard *guard
-	// gone is the read end of a pipe whose other end only the child holds. It ends
-	// with the child, which tells an exit from a slow start without a goroutine
-	// that waits, and without reaping.
+	// gone is the read end of a pipe whose other end only the child holds. It ends with the child. So an exit differs
+	// from a slow start without a goroutine that waits, and without reaping.
 	gone *os.File
 	// paused is guarded by the mutex of the Process.
 	paused bool

@@ -34,10 +34,9 @@ type Cluster struct {
 	buses []int // the port on which each node talks to the others
 }
 
-// StartCluster runs six servers on free loopback ports, joins them, and returns
-// when all six find the cluster complete and every master has a replica that is
-// in step. It needs Redis 7. The end of ctx gives up the start; it does not end
-// servers that are running. The error is ErrNotInstalled when there is no redis-server.
+// StartCluster runs six servers on free loopback ports, and joins them. It returns when all six find the cluster
+// complete, and every master has a replica that is in step. It needs Redis 7. The end of ctx gives up the start; it
+// does not end servers that are running. The error is ErrNotInstalled when there is no redis-server.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, cfg); err != nil {

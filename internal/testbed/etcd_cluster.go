@@ -39,8 +39,8 @@ func StartEtcdCluster(ctx context.Context, cfg EtcdConfig) (*EtcdCluster, error)
 	return c, nil
 }
 
-// start tries one set of ports. The servers need each other to become ready, so
-// they start at the same time, and all are tried again if one of them gave up.
+// start tries one set of ports. The servers need each other to become ready, so they start at the same time. If one
+// gives up, all start again.
 func (c *EtcdCluster) start(ctx context.Context, cfg EtcdConfig) error {
 	for _, e := range c.members {
 		if err := errors.Join(e.Kill(), e.place(ctx)); err != nil {

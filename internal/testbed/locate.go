@@ -68,8 +68,8 @@ func freeListener(ctx context.Context) (net.Listener, int, error) {
 // loopback is the address of a port on this machine.
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 
-// retryPort calls start with free ports until it ends otherwise than by an exit
-// of the server: between the search for a port and its use another may take it.
+// retryPort calls start with free ports until the server does not exit. Between the search for a port and its use,
+// another process may take the port.
 func retryPort(ctx context.Context, start func(port int) error) error {
 	var err error
 	for range startAttempts {

@@ -14,10 +14,9 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// startNode runs one member of a Sentinel or a Cluster. Its settings are in a
-// file, unlike those of StartRedis, because a member writes down there what it
-// becomes: after Restart it has the role it had before. The function settings is
-// asked again for each port that is tried.
+// startNode runs one member of a Sentinel or a Cluster. Its settings are in a file, unlike those of StartRedis,
+// because a member stores its role there, for the time after Restart. The function settings is called for each port
+// that is tried.
 func startNode(ctx context.Context, name string, settings func(port int) ([]string, error), args ...string) (*Redis, error) {
 	path, err := locate("redis-server")
 	if err != nil {

@@ -112,12 +112,10 @@ func (p *Proxy) linger() {
 	}
 }
 
-// DropReply makes the proxy lose one reply: the next request that contains
-// pattern, in upper or lower case, is forwarded; then the reply is discarded and
-// the connection is closed. The server has executed and the client cannot know.
-// It works for every protocol that sends the pattern in clear, such as those of
-// Redis and MariaDB, on connections that carry one request at a time. An empty
-// pattern matches any request.
+// DropReply makes the proxy lose one reply. It forwards the next request that contains pattern, in upper or lower
+// case. Then it discards the reply and closes the connection, so the client cannot know that the server has executed
+// the request. The protocol must send the pattern in clear, as those of Redis and MariaDB do, with one request at a
+// time on a connection. An empty pattern matches any request.
 func (p *Proxy) DropReply(pattern string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

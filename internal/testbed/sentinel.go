@@ -36,10 +36,9 @@ type Sentinel struct {
 	watchers []*Redis // three
 }
 
-// StartSentinel runs the five servers on free loopback ports and returns when the
-// sentinels know each other, agree on the master, and can replace it by a replica
-// that is in step. The end of ctx gives up the start; it does not end servers that
-// are running. The error is ErrNotInstalled when there is no redis-server.
+// StartSentinel runs the five servers on free loopback ports. It returns when the sentinels know each other, agree on
+// the master, and can replace it by a replica that is in step. The end of ctx gives up the start; it does not end
+// servers that are running. The error is ErrNotInstalled when there is no redis-server.
 func StartSentinel(ctx context.Context, cfg SentinelConfig) (*Sentinel, error) {
 	s := &Sentinel{}
 	if err := s.start(ctx, cfg); err != nil {
@@ -60,8 +59,8 @@ func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
 	}
 	master, replica := s.data[0], s.data[1]
 	host, port, _ := strings.Cut(master.addr, ":")
-	// As a command and written down, not as a start option: an option would make it
-	// a replica again after it had been promoted and restarted.
+	// A command, stored by CONFIG REWRITE, not a start option. An option would make the server a replica again after
+	// a promotion and a restart.
 	if err := replica.ask(ctx, func(ctx context.Context, c *redis.Client) error {
 		return cmp.Or(c.ReplicaOf(ctx, host, port).Err(), c.ConfigRewrite(ctx).Err())
 	}); err != nil {
@@ -102,9 +101,8 @@ func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*
 	return watcher, watcher.hurry(ctx)
 }
 
-// hurry shortens periods that are no settings and are forgotten in a restart:
-// sentinels find each other, and a master that comes back is made a replica, after
-// some of them. A sentinel that was not scheduled for two seconds would by
+// hurry shortens periods that are no settings and do not survive a restart. After some of them sentinels find each
+// other, and a master that returns becomes a replica. A sentinel that was not scheduled for two seconds would by
 // default do nothing for thirty.
 func (r *Redis) hurry(ctx context.Context) error {
 	return r.ask(ctx, func(ctx context.Context, c *redis.Client) error {

@@ -9,13 +9,13 @@
 // median of the rounds, and a ratio is the median of the ratios within a round. Each turn sells a new SKU with
 // plenty of units, after a warm-up whose orders only the audit counts.
 //
-// The load is a closed loop: each connection sends its next request when it has its response. The measured latency
-// is that of a service at its limit. With a rate, the load is an open loop: orders arrive by the clock, even if
-// earlier ones have no response yet. The latency then counts from the time at which an order was due, so a service
-// that stalls is charged for the orders that it kept waiting.
+// The load is a closed loop: each connection sends its next request when it has its response. The measured latency is
+// that of a service at its limit. With a rate, the load is an open loop: orders arrive by the clock, even if earlier
+// ones have no response yet. The latency then counts from the time at which an order was due. So a service that
+// stalls is charged for the orders that waited.
 //
 // In a last turn every variant sells out a SKU of few units to at most 96 buyers. The audit of the database counts
-// what was oversold and undersold, and the lost updates, in this turn and in the earlier ones.
+// the units oversold and undersold, and the lost updates, in all turns.
 //
 // # Comparison
 //

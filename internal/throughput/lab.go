@@ -77,7 +77,7 @@ type lab struct {
 	store    *sqlstore.Store
 	fleets   []*fleet.Fleet
 	variants []*variant
-	run      string // tells the SKUs of this run
+	run      string // marks the SKUs of this run
 	client   *http.Client
 
 	turns, taken int

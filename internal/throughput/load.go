@@ -87,8 +87,8 @@ func (t *tally) add(other *tally) {
 // errDone sends a buyer home.
 var errDone = errors.New("done")
 
-// run lets all buyers buy until ctx ends, and returns what they saw of orders that were
-// due at from or later and answered before ctx ended. An order under way then is waited for.
+// run lets all buyers buy until ctx ends, and waits for orders in flight. The tally has the orders that were due at
+// from or later and answered before ctx ended.
 func (b *buyers) run(ctx context.Context, from time.Time) *tally {
 	var (
 		all   = newTally()
@@ -124,8 +124,8 @@ func (b *buyers) run(ctx context.Context, from time.Time) *tally {
 	return all
 }
 
-// clock returns what tells a buyer when its next order is due: at once, or by the rate,
-// which continues whether there are buyers at leisure or not.
+// clock returns a function that returns when the next order is due: at once, or by the rate. The rate does not depend
+// on idle buyers.
 func (b *buyers) clock() func(context.Context) (time.Time, error) {
 	start := time.Now()
 	var issued atomic.Int64
@@ -154,8 +154,8 @@ func (b *buyers) clock() func(context.Context) (time.Time, error) {
 // pause is how long a buyer who was notified that the service is busy waits.
 const pause = 5 * time.Millisecond
 
-// order is attempt n: it asks for one unit of sku, again while the service says that it is
-// too busy: an order that was due has to be placed.
+// order is attempt n: one unit of sku. It retries while the service is too busy, because an order that was due has to
+// be placed.
 func (b *buyers) order(ctx context.Context, host *fasthttp.HostClient, req *fasthttp.Request, resp *fasthttp.Response, n int64, sku string, due, from time.Time, t *tally) {
 	body := make([]byte, 0, 128)
 	body = append(body, `{"customer_id":"buyer-`...)

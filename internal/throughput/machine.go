@@ -37,7 +37,7 @@ func (m *meter) versions(ctx context.Context) (map[string]string, error) {
 	return all, nil
 }
 
-// processor is what the machine computes with, where the system tells.
+// processor returns the model of the processor, or an empty string.
 func processor() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -47,7 +47,7 @@ func processor() string {
 	return strings.TrimSpace(name)
 }
 
-// field returns what stands behind name in the first line that begins with it.
+// field returns the text after name in the first line that begins with it.
 func field(text, name string) string {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(line, name); ok {

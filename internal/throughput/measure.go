@@ -13,8 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// clockTick is the unit of the processor times in /proc: Linux has told programs the same
-// one on every machine for decades.
+// clockTick is the unit of the processor times in /proc: Linux reports the same unit to programs on every machine.
 const clockTick = 10 * time.Millisecond
 
 // meter reads what a turn costs the servers.

@@ -34,8 +34,8 @@ func (l *lab) offer(ctx context.Context, a *variant, n, units int) ([]string, er
 	return skus, g.Wait()
 }
 
-// fill puts the SKUs on sale that nobody wants, and places the orders that are to be open
-// from the beginning, both by the last strategy.
+// fill puts SKUs on sale that nobody buys, and places the orders that are open from the beginning. Both use the last
+// strategy.
 func (l *lab) fill(ctx context.Context) (err error) {
 	a := l.variants[len(l.Strategies)-1]
 	b := a.buyers

@@ -72,9 +72,8 @@ func (q *Queue) setPaused(ctx context.Context, kind string, paused bool) error {
 	return nil
 }
 
-// Redrive makes dead timers of a kind open again, due now and with no attempts: the timers
-// with the ids, or without ids all that are dead when it is called. A timer that dies again
-// meanwhile is redriven once. It returns how many there were.
+// Redrive makes dead timers of a kind open again, due now and with no attempts. Without ids it redrives all that are
+// dead when it is called. A timer that dies again meanwhile is redriven once. It returns how many there were.
 func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, error) {
 	if err := checkKind(kind); err != nil {
 		return 0, fmt.Errorf("timeout: redrive: %w", err)

@@ -13,9 +13,8 @@ const (
 	emptyPause = time.Millisecond // after a claim that was due and got nothing
 )
 
-// loop claims timers from one shard of the index and starts their handling. It waits
-// for the moment that the last reply announced, or an earlier one that a message announced, and at
-// most for Options.Poll. Correctness does not depend on messages.
+// loop claims timers from one shard of the index and starts their handling. It waits until the moment of the last reply
+// or an earlier one of a message, at most for Options.Poll. Correctness does not depend on messages.
 type loop struct {
 	w     *worker
 	shard Shard

@@ -85,9 +85,8 @@ type Options struct {
 	Attempts int           // attempts before a timer is dead; 0 means 10
 	Backoff  time.Duration // bound of the pause after the first failure; it doubles, up to 5 min; 0 means 200 ms
 
-	// Poll bounds how long a shard of the kind is not asked; 0 means 100 ms. A
-	// longer one is for a kind of which there are few timers, and delays only those timers
-	// whose own delay is shorter and whose message is lost.
+	// Poll bounds how long a shard of the kind is not asked; 0 means 100 ms. A longer one is for a kind with few
+	// timers. It delays only timers whose own delay is shorter and whose message is lost.
 	Poll time.Duration
 }
 

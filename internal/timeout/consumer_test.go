@@ -70,7 +70,7 @@ func (r *rig) dieScanning(n int, lease time.Duration) {
 	}
 }
 
-// What kills every consumer is dead after its last attempt, without being tried once more.
+// A timer that kills every consumer is dead after its last attempt, without another try.
 func TestTimerThatKillsConsumersIsMarkedDead(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -116,7 +116,7 @@ func TestPausedConsumerHasNoSecondEffect(t *testing.T) {
 			t.Fatal(err)
 		}
 		running, pause := context.WithCancel(t.Context())
-		go func() { _ = q.Run(running) }() // which says that the handler goes on
+		go func() { _ = q.Run(running) }() // which extends the claim of the handler
 		r.schedule(q, time.Now(), "a")
 		time.Sleep(time.Second)
 		pause() // a paused process scans no more

@@ -1,5 +1,5 @@
-// Package timeout is a delay queue: it calls a handler at a given moment, at least once, never before
-// it, and normally within milliseconds after it.
+// Package timeout is a delay queue: it calls a handler at a given moment, at least once, never early, and normally
+// within milliseconds.
 //
 // # Model
 //
@@ -39,10 +39,9 @@
 //   - In random histories of all of these together, six invariants hold (Invariants).
 //   - A consumer that was paused has no second effect (PausedConsumerHasNoSecondEffect). A slow handler keeps
 //     the timers that an overdue scan has claimed (SlowHandlerKeepsItsTimers).
-//   - A timer that fails does not delay others (PoisonDoesNotDelayOthers). It is tried a bounded number of
-//     times, also if it kills the process (TimersOfADeadConsumerAreRetriedAlone,
-//     TimerThatKillsConsumersIsMarkedDead), and is kept as dead until an operator decides
-//     (RedriveAndFireNowReopenDeadTimers).
+//   - A timer that fails does not delay others (PoisonDoesNotDelayOthers). It is tried a bounded number of times, also
+//     if it kills the process (TimersOfADeadConsumerAreRetriedAlone, TimerThatKillsConsumersIsMarkedDead), and kept as
+//     dead until an operator decides (RedriveAndFireNowReopenDeadTimers).
 //   - Failures that are not the timer's count no attempt (UnavailableCountsNoAttempt, DatabaseOutageCountsNoAttempt,
 //     OverdueScanOfTimersInProgressCountsNoAttempt, NotDueCountsNoAttempt, AgainCountsNoAttempt).
 //   - A timer that gets a later due time while it is handled fires again
@@ -99,9 +98,9 @@
 //
 // # Goroutines
 //
-// [Queue.Run] starts all, and waits for all before it returns: the flusher and the index; the reader of
-// pauses, which also sends heartbeats; for each kind the election, the overdue scan and the reconciler of a leader,
-// and the extension of scanned claims; a claim loop for each shard; and one for each batch in progress, at most
-// four per kind. Only a handler that ignores its context for a second after Config.Drain is left behind, and Run
-// returns an error.
+// [Queue.Run] starts all goroutines, and waits for them before it returns. A process has one for the flusher, one for
+// the index, and one that reads pauses and sends heartbeats. Each kind has the election, the overdue scan and
+// reconciler of a leader, and the extension of scanned claims. Each shard has a claim loop, and each batch in progress
+// a goroutine, at most four per kind. Only a handler that ignores its context for a second after Config.Drain is left
+// behind, and Run returns an error.
 package timeout

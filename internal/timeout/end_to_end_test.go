@@ -172,8 +172,8 @@ func TestOnSQLite(t *testing.T) {
 	}
 }
 
-// An index of one process ends with it. What it had scheduled is fired by others, from
-// the database, and by itself after a restart.
+// An index of one process ends with it. Its timers are fired by other processes, from the database, and by itself after
+// a restart.
 func TestOnSQLiteWithoutItsScheduler(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

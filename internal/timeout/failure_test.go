@@ -211,8 +211,8 @@ func TestLostMessagesCauseNoDelay(t *testing.T) {
 	})
 }
 
-// A kind that is polled less is looked at less when nothing happens, which costs nothing as
-// long as delays are longer than that, and at most that if they are shorter and messages are lost.
+// A kind with a longer Poll costs less when idle. It delays no timer whose delay is longer than Poll, and others by at
+// most Poll if messages are lost.
 func TestLongerPollInterval(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -14,8 +14,8 @@ import (
 // name is the primary key of a row.
 type name struct{ kind, id string }
 
-// memStore is a [timeout.Store] in memory, for logic that depends on time. A nil or
-// any other tx stands for a transaction of its own; real databases are tested end to end.
+// memStore is a [timeout.Store] in memory, for logic that depends on time. Any tx, also nil, is a transaction of its
+// own; real databases are tested end to end.
 type memStore struct {
 	mu     sync.Mutex
 	rows   map[name]timeout.Row

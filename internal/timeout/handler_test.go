@@ -134,7 +134,7 @@ func TestNotDueCountsNoAttempt(t *testing.T) {
 	})
 }
 
-// What somebody else has locked may stay locked for longer than any number of attempts would take.
+// A row may stay locked by others for longer than any number of attempts would take.
 func TestAgainCountsNoAttempt(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -79,9 +79,9 @@ func (h *inFlight) add(items []*item) (taken, duplicates []*item) {
 	return taken, duplicates
 }
 
-// yield splits items whose rows have a Next in the future. If the overdue scan of this process has
-// claimed the row and left it to the item, the item is due, and gets the previous row. Other items wait. They
-// are not in progress any more, so that a scan that has claimed their rows handles them.
+// yield splits items whose rows have a Next in the future. If this process's overdue scan has claimed the row and left
+// it to the item, the item is due and gets the previous row. Other items wait. They are not in progress any more, so a
+// scan that claims their rows handles them.
 func (h *inFlight) yield(items []*item, now time.Time) (due, wait []*item) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

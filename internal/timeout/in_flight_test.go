@@ -89,7 +89,7 @@ func TestDueAgainBeforeAnotherOfTheBatchFiresAgain(t *testing.T) {
 	})
 }
 
-// What failed was the timer as the handler has seen it: the one for now is open, with no attempts.
+// A timer fails that the handler has seen in an earlier version. The present one is open, with no attempts.
 func TestDueAgainWhileFailingFiresAgain(t *testing.T) {
 	t.Parallel()
 	for verdict, attempts := range map[string]int{"dead": 1, "retry": 2} {
@@ -134,13 +134,13 @@ func (s stallingStore) Delay(ctx context.Context, kind string, later []timeout.L
 	return s.memStore.Delay(ctx, kind, later)
 }
 
-// What a handler says while the row of its timer is being prolonged is the last word:
-// the row does not wait for the end of a claim that nobody has any more.
+// The outcome of a handler wins over an extension of its claim that is in flight. The row does not wait for the end of
+// a claim that nobody has.
 func TestOutcomeWinsOverExtension(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func() ([]timeout.Outcome, error){
-		"retry":     func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
-		"give back": func() ([]timeout.Outcome, error) { return nil, timeout.ErrUnavailable },
+		"retry":   func() ([]timeout.Outcome, error) { return []timeout.Outcome{timeout.Retry(time.Second, nil)}, nil },
+		"requeue": func() ([]timeout.Outcome, error) { return nil, timeout.ErrUnavailable },
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(r *rig) { failWhileProlonged(r, fail) })

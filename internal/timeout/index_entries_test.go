@@ -74,8 +74,8 @@ func TestEntriesWithoutLocalConsumerAreNotPushed(t *testing.T) {
 	}
 }
 
-// Entries that are not due soon share calls of the index, and are there a moment later. One that is due
-// soon waits for nobody, and takes the others with it; so does a chunk that is full, and the end of the queue.
+// Entries that are not due soon share calls of the index, and are there a moment later. An entry that is due soon is
+// sent at once, with all others. So is a full chunk, and the rest when the queue ends.
 func TestEntriesNotDueSoonAreBatched(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -19,9 +19,9 @@ const (
 // errResigned ends a leadership whose database does not answer.
 var errResigned = errors.New("timeout: the leader cannot reach its database")
 
-// elect scans and reconciles while this instance is the leader of the kind and partition, until
-// ctx ends. While the lock service does not answer, every instance runs the fallback scan: the index may be
-// on the same server, so that overdue timers have nothing else.
+// elect scans and reconciles while this instance is the leader of the kind and partition, until ctx ends. While the
+// lock service does not answer, every instance runs the fallback scan. The index may be on the same server, and then
+// nothing else finds overdue timers.
 func (w *worker) elect(ctx context.Context) {
 	if w.q.cfg.Leader == nil {
 		w.leadAnyway(ctx)

@@ -43,10 +43,10 @@ func (t LeaderToken) Check(ctx context.Context, tx Tx) error {
 // database does not answer resigns, too (LeaderWithoutDatabaseResigns). The index has no such check, and
 // an entry that is put twice does no harm.
 //
-// No timer depends on a leader: every instance claims from the index. If the lock service does not answer, and
-// the database has seen no active leader for some seconds, every instance runs the overdue scan and reassigns
-// timers (NoFallbackScanWhileALeaderIsActive). Both lock the rows that they change, so that two instances
-// take different ones. Only a leader repairs the index.
+// No timer depends on a leader: every instance claims from the index. If the lock service does not answer, and the
+// database has seen no active leader for some seconds, all instances scan and reassign timers
+// (NoFallbackScanWhileALeaderIsActive). Both lock the rows that they change, so that two instances take different ones.
+// Only a leader repairs the index.
 //
 // A [Local] index has the entries of its own process alone. Each process fires what it scheduled. After a
 // restart, or the death of another process, the leader's rebuild and overdue scan fire the rest.

@@ -88,7 +88,7 @@ func TestEveryInstanceScansWithoutLockServiceAndIndex(t *testing.T) {
 		r.link.set(func(l *link) { l.down = false })
 		time.Sleep(10 * time.Second)
 		if r.count.leads() != 1 {
-			t.Errorf("%d lead after the lock service is back, want 1", r.count.leads())
+			t.Errorf("%d lead after the lock service has recovered, want 1", r.count.leads())
 		}
 		b.within(t, 200, 4*time.Second)
 		b.once(t)
@@ -206,8 +206,8 @@ func TestOrphanedPartitionIsReassigned(t *testing.T) {
 	})
 }
 
-// What a partition without consumers leaves in the index is dropped: the entries of its reassigned timers, and of
-// timers that another partition has cancelled. An index that does not answer meanwhile loses nothing else.
+// Index entries of a partition without consumers are dropped: those of its reassigned timers, and those of timers that
+// another partition has cancelled. An index that does not answer meanwhile loses nothing else.
 func TestOrphanedPartitionLeavesNoEntries(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -250,8 +250,8 @@ func TestOrphanedPartitionLeavesNoEntries(t *testing.T) {
 	})
 }
 
-// The pace of the reconciler can be changed while it runs: at a slow one what a crash kept from
-// the index is left to the overdue scan, at a fast one it is found before it is due.
+// The pace of the reconciler can be changed while it runs. At a slow pace the overdue scan finds an entry that a crash
+// lost. At a fast pace the reconciler finds it before it is due.
 func TestPaceOfTheReconciler(t *testing.T) {
 	bubble(t, func(r *rig) {
 		t := r.t

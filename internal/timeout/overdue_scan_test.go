@@ -21,8 +21,8 @@ func (s slowStore) Load(ctx context.Context, kind string, ids []string) ([]timeo
 	return s.memStore.Load(ctx, kind, ids)
 }
 
-// If the overdue scan claims timers that this process has claimed from the index and is still loading,
-// the process handles them once, by the first claim.
+// If the overdue scan claims timers that this process has claimed and is loading, the process handles them once, by the
+// first claim.
 func TestOverdueScanDuringLoadLeavesTimersToTheClaim(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

@@ -51,11 +51,10 @@ func (o *orders) punctual(batch []timeout.Fired) {
 	}
 }
 
-// TestInvariants runs random histories of schedules, cancellations, moves, deaths,
-// wipes, cuts and pauses over several instances, with a canary among them, and
-// lets them come to rest. Then: what is due has been handled (I1), with one effect
-// (I2), never early (I3), however late handlers answered (I4), from whatever the index
-// still knew (I5), and no canary has claimed anything (I6).
+// TestInvariants runs random histories of schedules, cancellations, moves, deaths, wipes, cuts and pauses over several
+// instances and a canary, and lets them settle. Then each due timer has been handled (I1), with one effect (I2), and
+// never early (I3). This holds however late handlers answered (I4), and whatever the index still had (I5). No canary
+// has claimed anything (I6).
 func TestInvariants(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(testbedtest.Size(15, 1000)) {

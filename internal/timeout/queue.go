@@ -72,10 +72,10 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	return nil
 }
 
-// Run writes the index, claims, handles and reconciles until ctx ends. Then it drains: it claims nothing
-// more, requeues timers that no handler has begun with, and lets handlers finish for
-// Config.Drain. Then it cancels their context, and requeues the timers that are still in
-// progress. It returns nil, or an error if handlers did not return even then. It can be called once.
+// Run writes the index, claims timers, handles them and reconciles until ctx ends. Then it drains: it claims nothing,
+// requeues timers that no handler has begun, and for Config.Drain lets handlers finish. Then it cancels their context,
+// and requeues the timers that are still in progress. It returns nil, or an error if handlers did not return even then.
+// It can be called once.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	if q.running {

@@ -33,8 +33,8 @@ func (q *Queue) pages(ctx context.Context, kind string) <-chan page {
 	return pages
 }
 
-// rebuild puts the entries of all open timers of a kind in this partition, page by page,
-// the soonest first, and marks the index as complete.
+// rebuild adds the entries of all open timers of a kind in this partition, by page and soonest first, and marks the
+// index as complete.
 func (q *Queue) rebuild(ctx context.Context, kind string) (int, error) {
 	reading, cancel := context.WithCancel(ctx)
 	pages := q.pages(reading, kind)

@@ -40,8 +40,8 @@ type Store interface {
 	// is open again with no attempts, so that scheduling can be repeated.
 	Insert(ctx context.Context, tx Tx, partition, trace string, timers []Timer) error
 
-	// Delete deletes timers, open or dead, and returns how many there were. If due is not nil, it has a
-	// time for each of the ids, which differ, and a timer that is due later than its time stays.
+	// Delete deletes timers, open or dead, and returns how many there were. If due is not nil, it has a time for each
+	// of the ids, which are unique. A timer that is due later than its time stays.
 	Delete(ctx context.Context, tx Tx, kind string, ids []string, due []time.Time) (int, error)
 
 	// Move gives a timer another due time and no attempts, or fails with

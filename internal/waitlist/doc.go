@@ -62,19 +62,17 @@
 //   - Notifications are merged (ManyNotificationsAreMerged), do not block (NotifyDoesNotBlock), and
 //     cost one command if there is no waiter (NotifyWithoutWaitersIsCheap).
 //   - A killed waiter stays first for at most one TTL of Config.Queue (KilledFirstWaiterIsReplaced).
-//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList), and the waiters
-//     for one key leave as many places free as they have (OneKeyLeavesPlacesForOthers).
+//   - An owner has at most Config.MaxPerOwner places of a process (OneOwnerDoesNotFillTheList). The waiters for one key
+//     leave as many places free as they have (OneKeyLeavesPlacesForOthers).
 //   - While the lock service is unavailable, customers are served (RedisIsKilled, UnansweringRedisDelaysNobodyLong),
 //     few of a process at a time (WithoutAQueueWaitersPoll).
 //
 // # Why no signal is lost
 //
-// The first waiter holds the lock of the units during its last poll, and
-// releases it in the same step in which it starts to sleep. A notifier acquires that lock
-// after the commit. If the notifier gets the lock before the waiter, the poll comes after the commit
-// and sees the units. If it gets the lock later, it wakes the waiter. The poll must
-// therefore see every commit before its call: it must not use an earlier transaction, a replica, or
-// a cache.
+// The first waiter holds the lock of the units during its last poll, and releases it when it starts to sleep, in one
+// step. A notifier acquires that lock after the commit. If the notifier gets the lock before the waiter, the poll comes
+// after the commit and sees the units. If it gets the lock later, it wakes the waiter. The poll must therefore see
+// every commit before its call: it must not use an earlier transaction, a replica, or a cache.
 //
 // Wake-ups go to all sleepers, because a single signal could reach a process that has just died.
 // A notifier that finds an empty queue sends nothing. A later waiter polls before it sleeps.
@@ -98,12 +96,12 @@
 //	a process that ends before Run notifies   Config.FallbackPoll
 //	Poll and Try that contradict each other   a pause of 10 ms that doubles up to Config.FallbackPoll
 //
-// If the lock service is unavailable, a waiter continues without a place in the queue. It
-// polls every 0.8 to 1 FallbackPoll, with at most eight of its process at the same time, and
-// asks for a place each time. There is no order meanwhile. A service that does not answer is noticed by waiters in the
-// queue of redislock after the TTL of Config.Queue; until then only the first waiter polls. So this TTL should be a few seconds.
-// Config.OnError receives all these errors. While the service does not answer,
-// Wait may return later than its ctx ends, because the release of its lease takes up to a third of that TTL, at most 2 s.
+// If the lock service is unavailable, a waiter continues without a place in the queue. It polls every 0.8 to 1
+// FallbackPoll, with at most eight of its process at the same time, and asks for a place each time. There is no order
+// meanwhile. In the queue of redislock, waiters notice a service that does not answer after the TTL of Config.Queue.
+// Until then only the first waiter polls. So this TTL should be a few seconds. Config.OnError receives all these
+// errors. While the service does not answer, Wait may return late: releasing its lease takes up to a third of that TTL,
+// at most 2 s.
 //
 // # Goroutines
 //

@@ -31,9 +31,8 @@ func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proc
 	}
 }
 
-// A storm of notifications costs what its duration allows, not what it has in
-// number, and the last of them still arrives: the waiter wants as many units as
-// notifications.
+// The cost of a storm of notifications depends on its duration, not on their number. The last one still arrives: the
+// waiter wants as many units as notifications.
 func TestManyNotificationsAreMerged(t *testing.T) {
 	t.Parallel()
 	const storm = 10_000
@@ -59,8 +58,8 @@ func TestManyNotificationsAreMerged(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(begun)
-	// Four scripts in every 10 ms, at the beginning and at the end; each of them is sent
-	// once more to a server that does not know it yet.
+	// Four scripts in every 10 ms, at the beginning and at the end. Each is sent again to a server that has not cached
+	// it.
 	if got, most := sent.n.Load(), int32(4*(took/(10*time.Millisecond)+2)+4); got > most {
 		t.Errorf("%d notifications in %v cost %d commands, want %d at most", storm, took, got, most)
 	}
@@ -82,7 +81,7 @@ func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 	for i := range keys {
 		w.Notify(fmt.Sprintf("%s-%d", shelf.key, i))
 	}
-	testbedtest.Eventually(t, "all keys are told of", func() bool { return sent.n.Load() >= keys })
+	testbedtest.Eventually(t, "a notification of each key", func() bool { return sent.n.Load() >= keys })
 	<-time.After(100 * time.Millisecond)
 	if n := sent.n.Load(); n > keys+keys/2 { // it would be thousands; a busy machine may lose a few answers
 		t.Errorf("%d keys cost %d commands", keys, n)
@@ -94,8 +93,8 @@ func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 func TestNotifyDoesNotBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
-		var told atomic.Int32
-		c.OnError = func(string, error) { told.Add(1) }
+		var failures atomic.Int32
+		c.OnError = func(string, error) { failures.Add(1) }
 		lock := c.Lock
 		c.Lock, c.Queue = &absent{}, lock
 		w, err := waitlist.New(c)
@@ -122,7 +121,7 @@ func TestNotifyDoesNotBlock(t *testing.T) {
 			t.Errorf("it took %v", d)
 		}
 		time.Sleep(time.Second)
-		if n := told.Load(); n != 2 { // nobody waits in the queue for the other key
+		if n := failures.Load(); n != 2 { // nobody waits in the queue for the other key
 			t.Errorf("notified of %d errors, want one for each time that Run was at it", n)
 		}
 		stop()

@@ -57,7 +57,7 @@ func TestFirstComeFirstServed(t *testing.T) {
 	}
 }
 
-// The first in the queue wants five. Who wants one waits behind, though there is one.
+// The first in the queue wants five. A waiter that wants one stays behind it, though there is one.
 func TestHeadOfTheQueueIsNotOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {
@@ -139,9 +139,8 @@ func TestReleasedUnitsServeAsManyCustomers(t *testing.T) {
 	}
 }
 
-// Most customers give up at random, also when they are first or just being notified. In
-// the end there are units for everybody, and nobody tells of them any more: those
-// who stayed must have them, and nothing stays behind.
+// Most customers give up at random, also when they are first or just being notified. In the end there are units for
+// everybody, and no more notifications. All remaining waiters must get their units, and the queue must be empty.
 func TestLeavingWaiterTakesNoSignal(t *testing.T) {
 	t.Parallel()
 	for name, process := range backends(t) {

@@ -34,9 +34,9 @@ type services struct {
 	rdb   redis.UniversalClient
 }
 
-// connect returns the clients of a process of its own. The TTL is that of the queue; that
-// of the lock is as long as it is by default. Where nobody may be taken for dead, Redis may also
-// take its time: a signal that fails is one that no fallback poll makes up for.
+// connect returns the clients of a process of its own. The TTL is that of the queue; that of the lock is as long as it
+// is by default. Where no waiter may count as dead, Redis may be slow too, because no fallback poll replaces a failed
+// signal.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
 	cfg := redislock.Config{Unshared: true}
@@ -148,7 +148,7 @@ func (s *shelf) claim(id, n int) waitlist.Claim {
 	}
 }
 
-// give releases n units, and has w tell of it unless it is nil.
+// give releases n units, and notifies w unless it is nil.
 func (s *shelf) give(w *waitlist.Waitlist, n int) {
 	s.mu.Lock()
 	s.units += n

@@ -57,9 +57,8 @@ func TestWaiterProcess(t *testing.T) {
 	_ = w.Wait(ctx, os.Getenv(waiterKey), claim)
 }
 
-// The first in the queue is killed while it waits for a signal. The next one is first when
-// the lease has ended, and the signal that follows reaches it and not the dead one:
-// there is no fallback poll.
+// The first in the queue is killed while it waits for a signal. The next one is first when the lease has ended, and the
+// following signal reaches it, not the dead one. There is no fallback poll.
 func TestKilledFirstWaiterIsReplaced(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Redis(t)
@@ -120,10 +119,10 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	s := newShelf()
 	var lists []*waitlist.Waitlist
 	var c waitlist.Config
-	var told atomic.Int32
+	var failures atomic.Int32
 	for range 3 {
 		c = connect(t, server.URL(), queueTTL).rechecking()
-		c.OnError = func(string, error) { told.Add(1) }
+		c.OnError = func(string, error) { failures.Add(1) }
 		lists = append(lists, start(t, c))
 	}
 	var all sync.WaitGroup
@@ -154,7 +153,7 @@ func outage(t *testing.T, begin, end func(*testbed.Redis) error) {
 	}
 	arrive(9, 12)
 	serve(4)
-	if told.Load() == 0 {
+	if failures.Load() == 0 {
 		t.Error("nobody was notified of an error")
 	}
 	if err := end(server); err != nil {

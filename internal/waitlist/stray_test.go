@@ -28,12 +28,12 @@ func (a *absent) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // database at the same time.
 func TestWithoutAQueueWaitersPoll(t *testing.T) {
 	const waiters = 100
-	var told atomic.Int32
+	var failures atomic.Int32
 	queue := &absent{}
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
 		c.Queue, c.FallbackPoll = queue, time.Second
-		c.OnError = func(string, error) { told.Add(1) }
+		c.OnError = func(string, error) { failures.Add(1) }
 		w := start(t, c)
 		s := newShelf()
 		var all sync.WaitGroup
@@ -68,8 +68,8 @@ func TestWithoutAQueueWaitersPoll(t *testing.T) {
 		if n := most.Load(); n > 8 {
 			t.Errorf("%d tries at the same time", n)
 		}
-		if told.Load() < queue.calls.Load() {
-			t.Errorf("%d errors, %d were notified", queue.calls.Load(), told.Load())
+		if failures.Load() < queue.calls.Load() {
+			t.Errorf("%d errors, %d were notified", queue.calls.Load(), failures.Load())
 		}
 	})
 }

@@ -20,8 +20,8 @@ type turn struct {
 // first polls and tries while the waiter is first in the queue. It returns whether Try
 // succeeded, or its error. False without an error means that ctx has ended or the place is lost.
 //
-// Try gets ctx, not the context of the place: the loss of the place must not interrupt a try, and
-// the queue does not protect the units.
+// Try gets ctx, not the context of the place. The loss of the place must not interrupt a try, and the queue does not
+// protect the units.
 func (t *turn) first(ctx context.Context, queue *dlock.Lease) (done bool, err error) {
 	defer queue.Release(ctx) //nolint:errcheck // What it cannot free is freed by the TTL.
 	place, cancel := queue.Context(ctx)
@@ -91,10 +91,9 @@ func (t *turn) pause(ctx context.Context) {
 	backoff.Sleep(ctx, min(shortest<<min(t.vain-2, 10), t.cfg.FallbackPoll))
 }
 
-// stray is one poll, and maybe a try, of a waiter without a place in the queue. It
-// takes FallbackPoll in all, unless it ends the wait. slots limits the waiters that do so at
-// the same time, so that units released while the lock service is unavailable do not make
-// all waiters query the database at once.
+// stray is one poll, and maybe a try, of a waiter without a place in the queue. It takes FallbackPoll in all, unless it
+// ends the wait. slots limits how many waiters do so at the same time. Otherwise, units released while the lock service
+// is unavailable would make all waiters query the database at once.
 func (t *turn) stray(ctx context.Context, slots chan struct{}) (done bool, err error) {
 	start := time.Now()
 	select {

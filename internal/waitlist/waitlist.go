@@ -46,10 +46,8 @@ type Config struct {
 	// FallbackPoll is the interval at which the first waiter polls without a notification. 0 means 1 s.
 	FallbackPoll time.Duration
 
-	// OnError is called when the lock service failed: a notification of key was not sent,
-	// or a waiter for key has no place in the queue. Only delay and
-	// order are affected. It must not block, and may be called concurrently.
-	// Default: no call.
+	// OnError is called if the lock service failed: a notification of key was not sent, or a waiter for key lacks a
+	// place. Only delay and order are affected. It must not block, and may be called concurrently. Default: no call.
 	OnError func(key string, err error)
 }
 
@@ -98,10 +96,10 @@ type Claim struct {
 // Waitlist is a queue for each key, shared by several processes. It is safe for
 // concurrent use.
 //
-// In Redis, per second: one command for each waiter after the first, or one in each quarter
-// of the TTL of Config.Queue if that is less than 4 s; some six for the first of each key. In the database: two polls
-// per FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies
-// a key at most a hundred times per second, however often Notify is called.
+// In Redis, per second: some six commands for the first waiter of each key, and one for each later waiter. If the TTL
+// of Config.Queue is less than 4 s, a later waiter sends one in each quarter of it. In the database: two polls per
+// FallbackPoll for each key, and two for each wake-up, whatever the number of waiters. Each process notifies a key at
+// most a hundred times per second, however often Notify is called.
 type Waitlist struct {
 	cfg    Config
 	places *places
@@ -133,11 +131,10 @@ func (w *Waitlist) Waiting() int { return w.places.count() }
 // has found units, until Try succeeds. It polls at once when it becomes first, then
 // after each notification, and at least every FallbackPoll.
 //
-// It blocks until Try succeeds or fails, or ctx ends; ctx should have a deadline. It
-// returns nil if Try succeeded, the error of Try, [ErrFull] or [ErrKey] at
-// once, or the error and the cause of ctx if ctx ended first. Wait does not interrupt a Try at the end of
-// ctx; Try has the same ctx and decides. A failing lock service
-// is no error: the wait continues without order.
+// It blocks until Try succeeds or fails, or ctx ends; ctx should have a deadline. It returns nil if Try succeeded, or
+// the error of Try. It returns [ErrFull] or [ErrKey] at once, and the error and the cause of ctx if ctx ended first.
+// Wait does not interrupt a Try at the end of ctx; Try has the same ctx and decides. A failing lock service is no
+// error: the wait continues without order.
 //
 // When it returns, the place in the queue is free, at the latest after the TTL of
 // Queue. After an error that is not from Try, no units were taken.

@@ -28,7 +28,7 @@ type outcome[T any] struct {
 // passed to late, if that is not nil.
 func call[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {
 	var none T
-	limit := time.NewTimer(s.patience())
+	limit := time.NewTimer(s.maxWait())
 	defer limit.Stop()
 	c, err := s.await(ctx, limit.C)
 	if err == nil && !s.begin() {
@@ -74,9 +74,8 @@ func named(what string, err error) error {
 	return fmt.Errorf("zookeeper: %s: %w", what, err)
 }
 
-// patience is how long a request may take. zk gives up a connection that has been
-// silent for as long.
-func (s *Session) patience() time.Duration { return s.Timeout() * 2 / 3 }
+// maxWait bounds a request. zk gives up a connection that has been silent for as long.
+func (s *Session) maxWait() time.Duration { return s.Timeout() * 2 / 3 }
 
 // explain says what an error of zk means for the request.
 func explain(err error) error {

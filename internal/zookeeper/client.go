@@ -35,7 +35,7 @@ func newClient(s *Session) (*client, error) {
 	var err error
 	c.conn, c.events, err = zk.Connect(s.cfg.Servers, s.cfg.Timeout,
 		zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithHostProvider(c), zk.WithDialer(c.dial),
-		zk.WithEventCallback(func(e zk.Event) { s.hear(c, e) }))
+		zk.WithEventCallback(func(e zk.Event) { s.receive(c, e) }))
 	if err != nil {
 		c.end()
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A leader that has lost its followers goes on answering for a while. What it says then confirms
-// no session: there may be another leader, which ends it.
+// A leader that has lost its followers continues to answer for a while. These answers confirm no session: there may be
+// another leader, which ends it.
 func TestOnlyAMajorityConfirms(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

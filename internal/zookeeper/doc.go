@@ -7,11 +7,11 @@
 //
 //   - A request ends with its context, and in any case after two thirds of the session's timeout (RequestsEnd).
 //     ErrUnavailable means that the request was not sent, ErrUncertain that it may have been executed.
-//   - [Session.CreateProtected] leaves no orphan. If a creation was not answered, a random ID finds its node, which
-//     is deleted in the background, for as long as it takes (LostReplyLeavesNoOrphan, LateCreationIsUndone).
+//   - [Session.CreateProtected] leaves no orphan. If a creation was not answered, a random ID finds its node. It is
+//     deleted in the background, for as long as it takes (LostReplyLeavesNoOrphan, LateCreationIsUndone).
 //     [Session.DeleteLater] does the same for a path (DeleteLater).
 //   - States are reported as they change: [Disconnected] at once, [Expired] when a server reports it, which needs a
-//     connection (ExpiryIsHeardWhenConnectedAgain).
+//     connection (ExpiryIsReportedWhenConnectedAgain).
 //   - A session without an answer for twice its timeout is given up, with its connection. Otherwise a server that
 //     has lost its data would refuse the session forever, because the session has seen more than the server
 //     (EmptyServerIsAccepted).

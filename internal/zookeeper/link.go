@@ -11,9 +11,8 @@ import (
 // opSetWatches is the request by which a client that is connected again repeats its watches.
 const opSetWatches = 101
 
-// link is a connection to a server. It adds what zk lacks: a handshake that is
-// bounded, an end when the client ends, the timeout that the server has chosen, and
-// one order in time, see await.
+// link is a connection to a server. It adds what zk lacks: a bounded handshake, an end with the client, the timeout
+// that the server has chosen, and an order, see await.
 //
 // One goroutine reads at a time, and one writes.
 type link struct {
@@ -44,8 +43,8 @@ func (l *link) Close() error {
 	return l.Conn.Close()
 }
 
-// SetReadDeadline implements net.Conn. zk gives a handshake ten times the time for
-// which it waits for anything else, in which it could have tried the other servers.
+// SetReadDeadline implements net.Conn. zk gives a handshake ten times the time of other waits, in which it could have
+// tried the other servers.
 func (l *link) SetReadDeadline(t time.Time) error {
 	if l.handshake() {
 		if t.IsZero() { // after the first bytes; the rest has to come, too
@@ -92,7 +91,7 @@ func (l *link) await() {
 	defer limit.Stop()
 	select {
 	case <-l.rewatched:
-	case <-limit.C: // there was none after all
+	case <-limit.C: // there was none
 	case <-l.client.ends.Done():
 	}
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// orphan is a node that nobody wants: one with a path, or one that may exist in
-// dir and has a name that begins with id.
+// orphan is a node that nobody wants: at path, or in dir with a name that begins with id, if it exists.
 type orphan struct{ path, dir, id string }
 
 // orphans are deleted by one goroutine. add starts it, it ends when there is
@@ -85,8 +84,8 @@ func (s *Session) deleteAll(batch []orphan) (failed []orphan) {
 	return failed
 }
 
-// deleteOrphan looks for a node whose name it does not know after a commit: what an
-// earlier connection of the session may have sent has taken effect then, or never will.
+// deleteOrphan searches for a node of unknown name after a commit. By then a creation by an earlier connection of the
+// session has taken effect, or never will.
 func (s *Session) deleteOrphan(ctx context.Context, one orphan) error {
 	path := one.path
 	if path == "" {

@@ -21,9 +21,9 @@ type Protected struct {
 	// List has the children of Dir read in the same round trip.
 	List bool
 
-	// ParentVersion is the version that the parent must have, or zk.ErrBadVersion is
-	// returned. -1 means any. Each creation changes the version, so that it tells
-	// whether another one has come between. The data of the parent is not for use.
+	// ParentVersion is the version that the parent must have, or zk.ErrBadVersion is returned. -1 means any. Each
+	// creation changes the version, so it shows whether another one has come between. The data of the parent is not for
+	// use.
 	ParentVersion int32
 }
 

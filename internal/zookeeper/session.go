@@ -124,10 +124,9 @@ func (s *Session) refused(err error) error {
 	return fmt.Errorf("zookeeper: connect to %s: %w", strings.Join(s.cfg.Servers, ","), err)
 }
 
-// Close ends the session, and with it its ephemeral nodes, if a server answers
-// within a second or so; otherwise the servers end it after its timeout. Before that it
-// calls what [Session.OnClose] was given. Calls in flight return. It waits for them, and for all goroutines, or for the end of ctx:
-// then they end by themselves soon after.
+// Close ends the session and its ephemeral nodes, if a server answers within about a second. Otherwise the servers end
+// it after its timeout. Before that it calls what [Session.OnClose] was given. Calls in flight return. It waits for
+// them, and for all goroutines, or for the end of ctx: then they end by themselves soon after.
 func (s *Session) Close(ctx context.Context) error {
 	s.mu.Lock()
 	closed, c, closing := s.closed, s.client, s.closing
@@ -213,9 +212,8 @@ func (s *Session) Confirmed() time.Time {
 	return s.confirmed
 }
 
-// OnState calls f with each new state, in order and from a goroutine of the
-// connection: f must not block, and must not call the session's requests. After
-// stop has returned, a call of f may still be under way.
+// OnState calls f with each new state, in order, from a goroutine of the connection. f must not block or call the
+// session's requests. After stop has returned, a call of f may still be under way.
 func (s *Session) OnState(f func(State)) (stop func()) {
 	l := &listener{f}
 	s.mu.Lock()

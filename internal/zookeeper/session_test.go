@@ -42,8 +42,8 @@ func closeInTime(tb testing.TB, s *zookeeper.Session) {
 	}
 }
 
-// cutShort calls f with a context that ends while f waits for a server that is silent; and
-// once more where it had ended before anything was sent, as on a busy machine.
+// cutShort calls f with a context that ends while f waits for a silent server. On a busy machine the context may end
+// before anything is sent, and cutShort calls f again.
 func cutShort(tb testing.TB, f func(ctx context.Context) error) (err error) {
 	tb.Helper()
 	for range 5 {
@@ -73,7 +73,7 @@ func wantErr(tb testing.TB, got error, wants ...error) {
 	}
 }
 
-// states records what a session tells.
+// states records the states that a session reports.
 type states struct {
 	mu  sync.Mutex
 	all []zookeeper.State
@@ -91,16 +91,16 @@ func (s *states) now() []zookeeper.State {
 	return slices.Clone(s.all)
 }
 
-// TestExpiryIsHeardWhenConnectedAgain cuts a session off. It hears at once that it is
-// disconnected, and only afterwards that it is over.
-func TestExpiryIsHeardWhenConnectedAgain(t *testing.T) {
+// A session that is cut off reports at once that it is disconnected. It reports its end only when it is connected
+// again.
+func TestExpiryIsReportedWhenConnectedAgain(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
 		proxy := testbedtest.StartProxy(t, addr)
 		s, near := connect(t, proxy.Addr()), connect(t, addr)
-		var told states
-		defer s.OnState(told.add)()
+		var reported states
+		defer s.OnState(reported.add)()
 		var ended states
 		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
 		check(t, err)
@@ -117,21 +117,21 @@ func TestExpiryIsHeardWhenConnectedAgain(t *testing.T) {
 			_, _, err := near.Get(t.Context(), n.Path)
 			return errors.Is(err, zk.ErrNoNode)
 		})
-		testbedtest.Eventually(t, "disconnection", func() bool { return len(told.now()) > 0 })
-		if got := told.now(); !cmp.Equal(got, []zookeeper.State{zookeeper.Disconnected}) {
-			t.Errorf("cut off: told %v", got)
+		testbedtest.Eventually(t, "disconnection", func() bool { return len(reported.now()) > 0 })
+		if got := reported.now(); !cmp.Equal(got, []zookeeper.State{zookeeper.Disconnected}) {
+			t.Errorf("cut off: reported %v", got)
 		}
 		check(t, proxy.Pass())
 		want := []zookeeper.State{zookeeper.Disconnected, zookeeper.Expired, zookeeper.Connected}
-		testbedtest.Eventually(t, "new session", func() bool { return len(told.now()) >= len(want) })
-		if diff := cmp.Diff(want, told.now()); diff != "" {
+		testbedtest.Eventually(t, "new session", func() bool { return len(reported.now()) >= len(want) })
+		if diff := cmp.Diff(want, reported.now()); diff != "" {
 			t.Error(diff)
 		}
 		if s.Epoch() == before {
 			t.Error("the epoch of a session that is over goes on")
 		}
 		if got := ended.now(); len(got) != 1 || got[0] != zookeeper.State(zookeeper.Ended) {
-			t.Errorf("the watch was told %v", got)
+			t.Errorf("the watch received %v", got)
 		}
 	})
 }

@@ -21,8 +21,8 @@ func (s *Session) open() error {
 	return err
 }
 
-// hear is called by clients, from their goroutines, and must not block.
-func (s *Session) hear(c *client, e zk.Event) {
+// receive is called by clients, from their goroutines, and must not block.
+func (s *Session) receive(c *client, e zk.Event) {
 	if e.Type != zk.EventSession {
 		s.watches.fire(e.Path, e.Type)
 		return
@@ -88,7 +88,7 @@ func (s *Session) becomeLocked(c *client, next State) {
 	case Expired:
 		s.expire()
 	}
-	s.tell()
+	s.notify()
 }
 
 // expire ends the epoch. It requires mu.
@@ -98,8 +98,8 @@ func (s *Session) expire() {
 	s.confirmed = time.Time{}
 }
 
-// tell passes the state on. It requires mu, and unlocks it.
-func (s *Session) tell() {
+// notify passes the state on. It requires mu, and unlocks it.
+func (s *Session) notify() {
 	state, listeners := s.state, s.listeners
 	close(s.changed)
 	s.changed = make(chan struct{})
@@ -112,9 +112,8 @@ func (s *Session) tell() {
 	}
 }
 
-// replace gives up a session that has been silent for twice its timeout, and the
-// client with it. The servers may have forgotten it without being able to say so:
-// one that has lost its data refuses clients that have seen more than it knows.
+// replace gives up a session that has been silent for twice its timeout, and the client with it. The servers may have
+// forgotten it without a report: a server that has lost its data refuses clients that have seen more than it has.
 func (s *Session) replace(c *client) {
 	s.mu.Lock()
 	if c != s.client || s.state == Connected || s.closed {
@@ -124,7 +123,7 @@ func (s *Session) replace(c *client) {
 	s.client, s.away = nil, nil
 	s.expire()
 	s.running.Go(c.close)
-	s.tell()
+	s.notify()
 	if s.open() != nil {
 		return // closed
 	}

@@ -83,17 +83,17 @@ func (w *watches) remove(k watchKey, node *watched, own *watch) {
 func (w *watches) fire(path string, what zk.EventType) {
 	switch what {
 	case zk.EventNodeDataChanged:
-		w.tell(watchKey{path, false}, Changed)
+		w.notify(watchKey{path, false}, Changed)
 	case zk.EventNodeChildrenChanged:
-		w.tell(watchKey{path, true}, Changed)
+		w.notify(watchKey{path, true}, Changed)
 	case zk.EventNodeDeleted:
-		w.tell(watchKey{path, false}, Deleted)
-		w.tell(watchKey{path, true}, Deleted)
+		w.notify(watchKey{path, false}, Deleted)
+		w.notify(watchKey{path, true}, Deleted)
 	default: // fireAll reports the end of the session
 	}
 }
 
-func (w *watches) tell(k watchKey, e Event) {
+func (w *watches) notify(k watchKey, e Event) {
 	w.mu.Lock()
 	node := w.paths[k]
 	if node == nil {
@@ -121,11 +121,11 @@ func (w *watches) fireAll() {
 	}
 	w.mu.Unlock()
 	for _, k := range keys {
-		w.tell(k, Ended)
+		w.notify(k, Ended)
 	}
 }
 
-// GetW is Get with a watch: f is called once, when the node is changed or deleted after what was returned, or when the
+// GetW is Get with a watch. f is called once, when the node is changed or deleted after the returned state, or when the
 // session ends. It is called from a goroutine of the connection and must not block. It may be called before GetW
 // returns, and once too often: the returned state may be newer than the one that f received. The caller must call stop,
 // which ends the interest in f. There is no watch if GetW fails.

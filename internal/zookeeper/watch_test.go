@@ -10,14 +10,14 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// next waits for what a watch is told.
+// next waits for the next event of a watch.
 func next(tb testing.TB, events <-chan zookeeper.Event) zookeeper.Event {
 	tb.Helper()
 	select {
 	case e := <-events:
 		return e
 	case <-time.After(time.Minute):
-		tb.Fatal("the watch is told nothing")
+		tb.Fatal("the watch received nothing")
 		return 0
 	}
 }
@@ -31,10 +31,10 @@ func TestWatches(t *testing.T) {
 		n, err := other.CreateProtected(t.Context(), p)
 		check(t, err)
 		events := make(chan zookeeper.Event, 10)
-		tell := func(e zookeeper.Event) { events <- e }
+		notify := func(e zookeeper.Event) { events <- e }
 		watch := func() {
 			t.Helper()
-			_, _, _, err := s.GetW(t.Context(), n.Path, tell)
+			_, _, _, err := s.GetW(t.Context(), n.Path, notify)
 			check(t, err)
 		}
 		watch()
@@ -43,7 +43,7 @@ func TestWatches(t *testing.T) {
 		if e := next(t, events); e != zookeeper.Changed {
 			t.Errorf("changed: %v", e)
 		}
-		_, _, _, err = s.ChildrenW(t.Context(), p.Dir, tell)
+		_, _, _, err = s.ChildrenW(t.Context(), p.Dir, notify)
 		check(t, err)
 		_, err = other.CreateProtected(t.Context(), p)
 		check(t, err)
@@ -51,7 +51,7 @@ func TestWatches(t *testing.T) {
 			t.Errorf("one more child: %v", e)
 		}
 		watch()
-		watch() // told twice, by one watch of the server
+		watch() // two notifications, by one watch of the server
 		check(t, other.Delete(t.Context(), n.Path, -1))
 		for range 2 {
 			if e := next(t, events); e != zookeeper.Deleted {
@@ -59,7 +59,7 @@ func TestWatches(t *testing.T) {
 			}
 		}
 		if len(events) != 0 {
-			t.Errorf("told %d times more", len(events))
+			t.Errorf("notified %d times more", len(events))
 		}
 	})
 }
@@ -98,9 +98,9 @@ func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 		s := connect(t, server.Addr())
 		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: dir(t), Label: "x-", ParentVersion: -1})
 		check(t, err)
-		told := make(chan zookeeper.Event, 1)
+		late := make(chan zookeeper.Event, 1)
 		for range 100 {
-			_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { told <- e })
+			_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { late <- e })
 			check(t, err)
 			stop()
 		}
@@ -115,8 +115,8 @@ func TestStoppedWatchesDoNotPileUp(t *testing.T) {
 		}
 		check(t, s.Delete(t.Context(), n.Path, -1))
 		testbedtest.Eventually(t, "end of the watch", func() bool { return total() == "0" })
-		if len(told) != 0 {
-			t.Error("a watch that was stopped is told")
+		if len(late) != 0 {
+			t.Error("a watch that was stopped is notified")
 		}
 	})
 }

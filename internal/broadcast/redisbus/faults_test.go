@@ -197,7 +197,7 @@ func TestChannelOfTheClientHidesLoss(t *testing.T) {
 			t.Fatal(err)
 		}
 		wrong, right := sub.Channel(), broadcasttest.Read(t, open(t, rdb, ignore), "topic")
-		_, err := rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error { // one request, so no subscription is back in between
+		_, err := rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error { // one request, so no subscription recovers in between
 			p.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
 			return p.Publish(t.Context(), channel, "lost").Err()
 		})

@@ -1,6 +1,6 @@
 // Package redisbus implements [broadcast.Bus] on Redis pub/sub: standalone, behind Sentinel, or a Cluster.
 //
-// A topic is the channel "shop:broadcast:TOPIC", with the number of the database if that is not 0, because Redis does not
+// A topic is the channel "shop:broadcast:TOPIC". A database other than 0 adds its number, because Redis does not
 // separate the channels of its databases. Nothing is stored.
 //
 // # Connections and failures

@@ -32,9 +32,8 @@ type Link struct {
 	Cut  func() // holds all bytes back both ways; connections stay open
 	Heal func() // ends Cut, and delivers what was held back
 
-	// LoseJoin loses the reply to the next request that makes a member, once the store
-	// has executed it, and LoseWrite that to one that writes configuration. Lost is how
-	// many replies were lost.
+	// LoseJoin loses the reply to the next request that makes a member, once the store has executed it. LoseWrite does
+	// so with a write of configuration. Lost is how many replies were lost.
 	LoseJoin, LoseWrite func()
 	Lost                func() int
 }
@@ -106,8 +105,8 @@ func run(t *testing.T, h Harness, cases []testCase) {
 	}
 }
 
-// patience is how long a wait may take that takes a moment. It is long for any machine.
-const patience = 30 * time.Second
+// maxWait bounds a wait for an event that takes a moment. It is long for any machine.
+const maxWait = 30 * time.Second
 
 // promptly fails the test if a change was never seen in time, however often it was tried.
 func (h Harness) promptly(t testing.TB, what string, took []time.Duration) {

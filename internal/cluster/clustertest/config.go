@@ -225,7 +225,7 @@ func watchIsMerged(t testing.TB, h Harness, group string) {
 		}
 	})
 	seen.Until(t, "the value", func(got string, _ error) bool { return got == fmt.Sprint(1, version) })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	defer cancel()
 	steps := 0
 	for value := range c.permits.Watch(ctx) {

@@ -46,7 +46,7 @@ func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 // await waits until e leads. It returns nil, and fails the test, if that takes too long.
 func await(t testing.TB, e *cluster.Election) *cluster.Term {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	term, err := e.Campaign(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func oneLeads(t testing.TB, h Harness, group string) {
 	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := b.Campaign(short); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Campaign beside a leader = %v", err)
+		t.Errorf("Campaign alongside a leader = %v", err)
 	}
 	work, stop := term.Context(t.Context())
 	defer stop()
@@ -129,7 +129,7 @@ func electedInOrder(t testing.TB, h Harness, group string) {
 	first := h.open(t, group)
 	in, ok := first.Locker.(dlock.Inspector)
 	if !ok {
-		t.Skip("the locker does not tell how many wait")
+		t.Skip("the locker does not report how many wait")
 	}
 	term := Campaign(t, Elect(t, first, group, "first"))
 	var (
@@ -176,7 +176,7 @@ func cancelledCampaignLeavesNothing(t testing.TB, h Harness, group string) {
 		if !errors.Is(err, context.Canceled) || !errors.Is(err, reason) {
 			t.Errorf("Campaign = %v", err)
 		}
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatal("Campaign does not end with its context")
 	}
 	campaigning.Wait()
@@ -236,7 +236,7 @@ func lateAnnouncementIsIgnored(t testing.TB, h Harness, group string) {
 			posting.Wait()
 		}
 	}
-	// Numbers that no floating point number can tell apart.
+	// Tokens that have the same value as floating point numbers.
 	current := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: 1<<63 + 2, Owner: "x"}, Since: time.Now()}
 	former := cluster.Leader{Name: "b", Fence: dlock.Fence{Token: 1<<63 + 1, Owner: "y"}, Since: time.Now()}
 	ancient := cluster.Leader{Name: "c", Fence: dlock.Fence{Token: 99, Owner: "z"}, Since: time.Now()}

@@ -14,7 +14,7 @@ import (
 
 // leadTakesTurns has work that ends by itself: others get their turn.
 func leadTakesTurns(t testing.TB, h Harness, group string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	var (
 		wg    sync.WaitGroup
@@ -71,7 +71,7 @@ func lossEndsTheWork(t testing.TB, h Harness, group string) {
 	if !ok {
 		t.Skip("the locker cannot take a key from its holder")
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	terms := 0
 	err := Elect(t, i, group, "a").Lead(ctx, func(work context.Context, term *cluster.Term) error {

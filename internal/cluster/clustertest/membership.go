@@ -43,7 +43,7 @@ func member(name string) cluster.Member {
 // Join makes m a member until the test ends.
 func Join(t testing.TB, i cluster.Membership, m cluster.Member) *cluster.Presence {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	defer cancel()
 	p, err := i.Join(ctx, m)
 	if err != nil {
@@ -137,7 +137,7 @@ func leaveIsSeen(t testing.TB, h Harness, group string) {
 func changesAreMerged(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	const n = 10
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 	defer cancel()
 	steps := 0
 	for view, err := range there.Members(ctx) {

@@ -61,7 +61,7 @@ func cutOffMemberComesBack(t testing.TB, h Harness, group string) {
 	link.Cut()
 	t.Logf("it is gone %v after it was cut off, the TTL being %v", seen.Until(t, "b alone", Lists("b")), h.TTL)
 	link.Heal()
-	t.Logf("it is back after %v", seen.Until(t, "both", Lists("a", "b")))
+	t.Logf("recovered after %v", seen.Until(t, "both", Lists("a", "b")))
 	if p.Err() != nil {
 		t.Error(p.Err())
 	}

@@ -20,7 +20,7 @@ func nameIsTaken(t testing.TB, h Harness, group string) {
 	_, before, _ := seen.Now()
 	other := member("a")
 	other.Address = "elsewhere:8080"
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	start := time.Now()
 	_, err := there.Join(ctx, other)
@@ -30,7 +30,7 @@ func nameIsTaken(t testing.TB, h Harness, group string) {
 	}
 	d := time.Since(start)
 	t.Logf("the name is refused after %v", d)
-	if d > 2*h.TTL+patience/4 {
+	if d > 2*h.TTL+maxWait/4 {
 		t.Errorf("the name is refused only after %v", d)
 	}
 	if view, steps, err := seen.Now(); err == nil && (len(view.Members) != 1 || !view.Members[0].Equal(holder) || steps > before+4) {
@@ -58,7 +58,7 @@ func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 	defer joining.Wait()
 	joined := make(chan error, 1)
 	joining.Go(func() {
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		ctx, cancel := context.WithTimeout(t.Context(), maxWait)
 		defer cancel()
 		next, err := there.Join(ctx, other)
 		joined <- err
@@ -68,7 +68,7 @@ func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 	})
 	select {
 	case err := <-joined:
-		t.Fatalf("Join beside a live holder = %v", err)
+		t.Fatalf("Join alongside a live holder = %v", err)
 	case <-time.After(h.TTL / 10):
 	}
 	if err := p.Leave(t.Context()); err != nil {
@@ -93,7 +93,7 @@ func oneOfTwoGetsTheName(t testing.TB, h Harness, group string) {
 		i, m := h.open(t, group), member("a")
 		m.Address = fmt.Sprint(k)
 		joining.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 			defer cancel()
 			p, err := i.Join(ctx, m)
 			if err != nil && !errors.Is(err, cluster.ErrNameTaken) {
@@ -137,7 +137,7 @@ func restartJoinsAtOnce(t testing.TB, h Harness, group string) {
 	seen.Until(t, "the new one", isNew)
 	select {
 	case <-old.Done():
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatal("the old one does not end")
 	}
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
@@ -170,7 +170,7 @@ func replacedWhileAway(t testing.TB, h Harness, group string) {
 	link.Heal()
 	select {
 	case <-old.Done():
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatal("the old one does not end")
 	}
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
@@ -196,7 +196,7 @@ func nameIsTakenWhileAway(t testing.TB, h Harness, group string) {
 	link.Heal()
 	select {
 	case <-old.Done():
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		t.Fatal("the old one does not end")
 	}
 	if taken, ok := errors.AsType[*cluster.NameTakenError](old.Err()); !ok || !taken.Holder.Equal(other) {

@@ -20,8 +20,7 @@ type event struct {
 	Leader cluster.Leader
 }
 
-// nameVariable tells the process its name; without it the test that calls Serve has
-// nothing to do.
+// nameVariable has the name of the process. If it is not set, the test that calls Serve has nothing to do.
 const nameVariable = "SHOP_TEST_CLUSTER_NAME"
 
 // Serve is an instance in a process of its own, which joins, leads whenever it can, and
@@ -104,7 +103,7 @@ func (h Harness) start(t testing.TB, group, name string, record *Record) *Proces
 	})
 	select {
 	case <-p.joined:
-	case <-time.After(2 * patience):
+	case <-time.After(2 * maxWait):
 		t.Fatal("the process does not join")
 	}
 	return p
@@ -149,7 +148,7 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	members.Until(t, "both", Lists("child", "here"))
 	leaders.Until(t, "the child", Leads(first))
 
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*maxWait)
 	defer cancel()
 	record := NewRecord()
 	var leading sync.WaitGroup
@@ -172,7 +171,7 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	if next.Fence.Token <= first.Fence.Token {
 		t.Errorf("term %d follows term %d", next.Fence.Token, first.Fence.Token)
 	}
-	if limit := 2*h.TTL + patience/4; max(elected, observed, gone) > limit {
+	if limit := 2*h.TTL + maxWait/4; max(elected, observed, gone) > limit {
 		t.Errorf("that took longer than %v", limit)
 	}
 	h.start(t, group, "child", NewRecord())
@@ -189,7 +188,7 @@ func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
 	record := NewRecord()
 	child := h.start(t, group, "child", record)
 	first := record.Await(t, cluster.Leader{})
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*maxWait)
 	defer cancel()
 	var leading sync.WaitGroup
 	leading.Go(func() { record.Lead(ctx, t, Elect(t, i, group, "here"), "here") })

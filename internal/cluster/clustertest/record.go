@@ -170,9 +170,8 @@ func (r *Record) Ended(l cluster.Leader) time.Time {
 	return r.find(l).ended
 }
 
-// Check fails the test unless the writes of each term are together, terms have growing
-// numbers, and each leader knew of its end before the next term began, but for those
-// whose process was stopped.
+// Check fails the test unless the writes of each term are contiguous and terms have growing tokens. Each leader must
+// have noticed the end of its term before the next term began, unless its process was paused.
 func (r *Record) Check(t testing.TB, least int) {
 	t.Helper()
 	r.mu.Lock()

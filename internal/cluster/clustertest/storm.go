@@ -9,10 +9,9 @@ import (
 	"example.com/shop/internal/cluster"
 )
 
-// Storm lets instances that watch the members join, one every ten milliseconds, so that
-// there is time for each to look at each of the others as it comes. It returns how long
-// it took until each had seen all, and by how much count grew meanwhile, which counts the
-// requests that the store has received.
+// Storm lets instances that watch the members join, one every ten milliseconds, so that each can read the list after
+// each join. It returns how long it took until each had seen all, and by how much count grew meanwhile. count returns
+// how many requests the store has received.
 func Storm(t testing.TB, instances []cluster.Membership, count func() int) (seen time.Duration, requests int) {
 	t.Helper()
 	var (

@@ -79,9 +79,9 @@ func Wait(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	pace := time.NewTicker(2 * time.Millisecond)
 	defer pace.Stop()
-	for end := time.Now().Add(patience); !ok(); <-pace.C {
+	for end := time.Now().Add(maxWait); !ok(); <-pace.C {
 		if time.Now().After(end) {
-			t.Fatalf("not in %v: %s", patience, what)
+			t.Fatalf("not in %v: %s", maxWait, what)
 		}
 	}
 }

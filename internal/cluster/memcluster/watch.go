@@ -40,6 +40,6 @@ func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read
 			defer c.mu.Unlock()
 			return read(), nil, nil
 		},
-		Listen: c.listen, Equal: equal, Gap: time.Millisecond, Recheck: time.Hour,
+		Listen: c.listen, Equal: equal, Gap: time.Millisecond, FallbackPoll: time.Hour,
 	}.Values(ctx)
 }

@@ -34,13 +34,12 @@
 //
 // # Failures
 //
-// A server that restarts empty lists no member at first. Each member finds its lease gone at the next renewal and
-// joins again. A server that keeps its data, but was unavailable for longer than leases last, behaves the same way.
-// A list that lacks live members for that reason would look like their death. An observer can detect it: the epoch
-// differs, or there was no answer for half a TTL. Then the new list is not used for two thirds of the TTL, or until
-// all earlier members are back, and the old list is stale (ServerIsAway). Members that have not joined by then are
-// gone (MemberDiesWithTheData). A replica that has taken over behaves like such a server if it had no members.
-// Otherwise it lacks the last changes.
+// A server that restarts empty lists no member at first. Each member finds its lease gone at the next renewal and joins
+// again. A server that keeps its data, but was unavailable for longer than leases last, behaves the same way. A list
+// that lacks live members for that reason would look like their death. An observer can detect it: the epoch differs, or
+// there was no answer for half a TTL. Then the old list is reported stale, for two thirds of the TTL or until all
+// earlier members are back (ServerIsAway). Members that have not joined by then are gone (MemberDiesWithTheData). A
+// replica that has taken over behaves like such a server if it had no members. Otherwise it lacks the last changes.
 //
 // After a loss of data an observer sees no leader, until the announcement is posted again.
 //

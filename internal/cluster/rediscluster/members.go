@@ -32,11 +32,9 @@ type watcher struct {
 
 var errIncomplete = errors.New("after an outage of redis not all members are back")
 
-// look returns the members. When the server has lost its data, or has been away for so
-// long that leases have ended which nobody could renew, it lists members only when they
-// have joined again. So for two thirds of a TTL a list that lacks some of those that were
-// there is not used. An outage of half a TTL does no harm: leases are renewed when
-// two thirds of them are left.
+// look returns the members. A server that has lost its data, or was unavailable for so long that leases expired, lists
+// members only when they have joined again. So for two thirds of a TTL, a list that lacks previous members is not used.
+// An outage of half a TTL does no harm: leases are renewed when two thirds of them are left.
 func (w *watcher) look(ctx context.Context) (cluster.View, error) {
 	reply, err := w.c.run(ctx, listScript, w.c.memberKeys(), w.c.cfg.TTL.Milliseconds(), w.epoch, w.revision).Slice()
 	if err != nil {

@@ -31,7 +31,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 	if again {
 		before = "1"
 	}
-	patience := time.Now().Add(p.c.cfg.TTL * 3 / 2)
+	deadline := time.Now().Add(p.c.cfg.TTL * 3 / 2)
 	for {
 		reply, err := p.c.run(ctx, joinScript, p.c.memberKeys(), p.ttl(), p.name, p.incarnation, p.address, p.text, before).Slice()
 		if err != nil {
@@ -43,7 +43,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 		case int64(-1):
 			return cluster.ErrReplaced
 		}
-		if !time.Now().Before(patience) {
+		if !time.Now().Before(deadline) {
 			holder, err := cluster.DecodeMember(fmt.Sprint(reply[1]))
 			if err != nil {
 				holder.Name = p.name

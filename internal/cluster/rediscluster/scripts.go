@@ -2,47 +2,29 @@ package rediscluster
 
 import (
 	"context"
-	_ "embed"
-	"strings"
+	"embed"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed join.lua
-var joinLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed leave.lua
-var leaveLua string
-
-//go:embed list.lua
-var listLua string
-
-//go:embed post.lua
-var postLua string
-
-//go:embed clear.lua
-var clearLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	joinScript  = newScript(commonLua, joinLua)
-	renewScript = newScript(commonLua, renewLua)
-	leaveScript = newScript(commonLua, leaveLua)
-	listScript  = newScript(commonLua, listLua)
-	postScript  = newScript(postLua)
-	clearScript = newScript(clearLua)
+	joinScript  = redis.NewScript(lua.Text("common", "join"))
+	renewScript = redis.NewScript(lua.Text("common", "renew"))
+	leaveScript = redis.NewScript(lua.Text("common", "leave"))
+	listScript  = redis.NewScript(lua.Text("common", "list"))
+	postScript  = redis.NewScript(lua.Text("post"))
+	clearScript = redis.NewScript(lua.Text("clear"))
 )
-
-func newScript(parts ...string) *redis.Script { return redis.NewScript(strings.Join(parts, "\n")) }
 
 // insist runs a script that deletes what others would see until its TTL has passed. If Redis refuses or does
 // not answer, it is repeated for half a Timeout.

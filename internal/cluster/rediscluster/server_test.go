@@ -35,9 +35,8 @@ func launch(t testing.TB, url string) (presences []*cluster.Presence, seen *clus
 	return presences, seen
 }
 
-// TestServerIsAway with and without its data, and for longer than leases last. A list of
-// those that are back already would look as if the others had died: it is not used
-// until all are back, or could be.
+// The server is unavailable with and without its data, and for longer than leases last. A list of those that have rejoined
+// already looks as if the others had died. It is not used before all could have rejoined.
 func TestServerIsAway(t *testing.T) {
 	t.Parallel()
 	for name, cfg := range map[string]testbed.RedisConfig{"keeps its data": {AppendOnly: true}, "loses its data": {}} {

@@ -14,6 +14,6 @@ func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read
 			value, err := read(ctx)
 			return value, nil, err
 		},
-		Equal: equal, Gap: c.cfg.Poll / 4, Recheck: c.cfg.Poll, Timeout: c.cfg.Timeout,
+		Equal: equal, Gap: c.cfg.Poll / 4, FallbackPoll: c.cfg.Poll, Timeout: c.cfg.Timeout,
 	}.Values(ctx)
 }

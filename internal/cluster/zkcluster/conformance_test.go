@@ -87,7 +87,7 @@ const (
 	groupVariable  = "SHOP_TEST_ZKCLUSTER_GROUP"
 )
 
-// TestInstance is no test: it is what the suite runs in processes of their own.
+// TestInstance is no test: the conformance tests run it in processes of their own.
 func TestInstance(t *testing.T) {
 	clustertest.Serve(t, func(t testing.TB) (clustertest.Instance, string) {
 		group := os.Getenv(groupVariable)

@@ -29,11 +29,11 @@
 //
 // # Names
 //
-// Of several nodes with the same name the first one counts, and only that node is listed. An instance reads the
-// list. It creates its node if the name is free, or if the present node is its own: the same INC, or the same
-// address at its first attempt. Then it reads the list that was requested right after the creation. If another node
-// was first, the instance deletes its own and waits for the end of that node. Otherwise it deletes the nodes that
-// it replaces. It creates before it deletes, so the list has no gap.
+// Of several nodes with the same name the first one counts, and only that node is listed. An instance reads the list.
+// It creates its node if the name is free or the present node is its own. Its own node has the same INC, or at its
+// first attempt the same address. Then it reads the list that was requested right after the creation. If another node
+// was first, the instance deletes its own and waits for the end of that node. Otherwise it deletes the nodes that it
+// replaces. It creates before it deletes, so the list has no gap.
 //
 // # Operations
 //

@@ -55,8 +55,8 @@ func parse(name string) (entry, error) {
 // before compares numbers that wrap around after 2^31 nodes.
 func (e entry) before(other entry) bool { return e.number-other.number < 0 }
 
-// entries returns what read makes of the children of dir that are entries, in the order
-// in which they were created, and how many are not, or cannot be read.
+// entries passes the children of dir that are entries to read, in the order in which they were created. It also returns
+// how many are no entries or cannot be read.
 func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T, error)) (list []T, ignored int) {
 	var sorted []entry
 	for _, name := range names {

@@ -39,8 +39,8 @@ func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leade
 	return nil
 }
 
-// outlive returns a context that ends soon after ctx: the outcome of a request that is under
-// way when ctx ends can be waited for, so that what it does can be undone.
+// outlive returns a context that ends soon after ctx. A request in flight when ctx ends can be waited for, and its
+// effect be undone.
 func (c *Cluster) outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

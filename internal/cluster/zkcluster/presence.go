@@ -29,8 +29,8 @@ func newPlace(c *Cluster, m cluster.Member) *place {
 // the name.
 func (p *place) Take(ctx context.Context, again bool) error {
 	p.node = zookeeper.Node{}
-	patience := time.NewTimer(p.c.s.Timeout() * 3 / 2)
-	defer patience.Stop()
+	maxWait := time.NewTimer(p.c.s.Timeout() * 3 / 2)
+	defer maxWait.Stop()
 	for {
 		if err := p.c.s.Sync(ctx); err != nil {
 			return err
@@ -50,7 +50,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 			return nil
 		}
 		for there := true; there; {
-			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, patience.C)
+			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, maxWait.C)
 			if errors.Is(err, errOver) {
 				return &cluster.NameTakenError{Holder: holder.member}
 			}
@@ -97,10 +97,8 @@ func (p *place) undo(err error) error {
 	return err
 }
 
-// rivals looks through the members for those that have the same name and came before
-// the node, or that are there at all if there is none. holder is one at another address;
-// replaced are those that this instance was itself, before a restart or the loss of
-// its session.
+// rivals searches the members for those of the same name that came before the node, or for any if there is no node.
+// holder has another address. replaced are those of this instance itself, before a restart or the loss of its session.
 func (p *place) rivals(names []string, again bool) (holder *seat, replaced []seat, err error) {
 	seats, _ := p.c.seats(names)
 	for _, s := range seats {
@@ -132,8 +130,8 @@ func (p *place) Drop(ctx context.Context) error {
 	return p.c.remove(ctx, p.node)
 }
 
-// Join implements [cluster.Membership]. The name of a dead instance is free when the
-// servers have ended its session; Join waits for half as long again, because they are late.
+// Join implements [cluster.Membership]. The name of a dead instance is free when the servers have ended its session.
+// They are late, so Join waits half as long again.
 func (c *Cluster) Join(ctx context.Context, m cluster.Member) (*cluster.Presence, error) {
 	return cluster.Enter(ctx, m, cluster.PresenceConfig{Place: newPlace(c, m), Limit: c.soon(), OnError: c.cfg.OnError})
 }

@@ -18,8 +18,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// noQuorumNoLeader stops two of three servers: the term ends, nobody is elected, lists
-// and configuration say that they are stale, and all goes on when they are back.
+// noQuorumNoLeader stops two of three servers. The term ends, nobody is elected, and lists and configuration are
+// reported stale. All recover with the servers.
 func noQuorumNoLeader(t testing.TB, servers *testbed.ZooKeeperEnsemble, f *fleet) {
 	settings, err := cluster.NewSettings(cluster.SettingsConfig{Store: f.instances[0]})
 	check(t, err)

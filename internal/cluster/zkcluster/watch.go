@@ -12,8 +12,7 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// soon is how long one attempt may take: a third of the timeout of the session, so
-// that what is wrong is known before the session is over.
+// soon bounds one attempt: a third of the session's timeout, so that a failure is known before the session is over.
 func (c *Cluster) soon() time.Duration { return c.s.Timeout() / 3 }
 
 // watchDir returns a sequence of what of makes of the children of a node.
@@ -27,8 +26,8 @@ func watchDir[T any](ctx context.Context, c *Cluster, dir string, equal func(a, 
 	})
 }
 
-// watch returns a sequence of what read returns. A server that is cut off from its leader answers for a while; so each
-// reading that no watch caused, one every third of the timeout, begins with a commit that changes nothing.
+// watch returns a sequence of what read returns. A server that is cut off from its leader answers for a while. So each
+// reading that no watch caused begins with a commit that changes nothing. There is one every third of the timeout.
 func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read func(ctx context.Context, changed func()) (T, func(), error)) iter.Seq2[T, error] {
 	return cluster.Feed[T]{
 		Read: func(ctx context.Context, changed func()) (value T, stop func(), err error) {
@@ -42,7 +41,7 @@ func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read
 		Listen: func(changed func()) (stop func()) {
 			return c.s.OnState(func(zookeeper.State) { changed() })
 		},
-		Equal: equal, Gap: c.cfg.Gap, Recheck: c.soon(), Timeout: c.soon(),
+		Equal: equal, Gap: c.cfg.Gap, FallbackPoll: c.soon(), Timeout: c.soon(),
 	}.Values(ctx)
 }
 

@@ -18,8 +18,8 @@ type Config struct {
 	// Empty means "/cluster".
 	Prefix string
 
-	// Gap is the least time between two readings of one sequence: what bounds the cost
-	// of a storm of changes, and how late a change may be seen. 0 means 100 ms.
+	// Gap is the least time between two readings of one sequence. It bounds the cost of a storm of changes, and delays
+	// a change by that much. 0 means 100 ms.
 	Gap time.Duration
 
 	// OnError receives nodes that are no entries, once each, and of what is tried

@@ -141,7 +141,8 @@ func (b *Breaker) probe(ctx context.Context) error {
 	return err
 }
 
-// try acquires a key that no caller uses. The first try starts the period in which new servers of Redlock grant nothing.
+// try acquires a key that no caller uses. The first try starts the period in which new servers of Redlock grant
+// nothing.
 func try(ctx context.Context, l dlock.Locker) error {
 	lease, err := l.TryAcquire(ctx, "start")
 	if errors.Is(err, dlock.ErrHeld) {

@@ -69,8 +69,8 @@ func start(t *testing.T, s *service, probeFirst bool) (b *breaker.Breaker, unava
 	return b, unavailable, recovered
 }
 
-// TestUnavailableServiceFailsAtOnce: after one failed call the service is not called any more, but by probes; it is notified of
-// once, and when the service answers again calls reach it.
+// TestUnavailableServiceFailsAtOnce: after one failed call, only probes reach the service, and it is reported once.
+// Calls reach it again as soon as it answers.
 func TestUnavailableServiceFailsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
@@ -111,8 +111,8 @@ func TestUnavailableServiceFailsAtOnce(t *testing.T) {
 	})
 }
 
-// TestServiceThatStillAnswersIsAvailable: a call that fails says nothing if another call has had an answer since it began, if its own context
-// has ended, or if it lost its lease.
+// TestServiceThatStillAnswersIsAvailable: a failed call proves nothing if another call was answered since it began.
+// Nor does it if its own context ended, or if it lost its lease.
 func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, unavailable, _ := start(t, newService(), false)
@@ -135,7 +135,8 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 	})
 }
 
-// TestServiceUnavailableAtTheStartRecovers: a service that does not answer at the start is notified of once, and recovers.
+// TestServiceUnavailableAtTheStartRecovers: a service that does not answer at the start is notified of once, and
+// recovers.
 func TestServiceUnavailableAtTheStartRecovers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// closeEndsAllLeases closes a client with leases out: one that was just granted, one that was
-// renewed, one that its holder has entered again, and one of several keys. Others are waiting.
+// closeEndsAllLeases closes a client with leases out, while others wait for their keys. The leases are new, renewed,
+// entered again, and of several keys.
 func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string) {
 	l := h.New(t)
 	end, mine := optional[closer](t, l), h.side(l)
@@ -54,9 +54,9 @@ func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, 
 		}
 	}
 	pause(ctx, h.TTL/10) // for them to queue
-	told := make(chan error, len(leases))
+	outcomes := make(chan error, len(leases))
 	for _, lease := range leases {
-		lease.OnEnd(func(outcome error) { told <- outcome })
+		lease.OnEnd(func(outcome error) { outcomes <- outcome })
 	}
 	closed := time.Now()
 	if err := end.Close(ctx); err != nil {
@@ -70,7 +70,7 @@ func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, 
 	}
 	for range leases {
 		select {
-		case outcome := <-told:
+		case outcome := <-outcomes:
 			wantErr(t, outcome, dlock.ErrLost)
 		case <-time.After(h.TTL):
 			t.Fatal("OnEnd is not called")

@@ -2,12 +2,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
+	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // CondHarness describes one backend of [dlock.Cond].
@@ -21,8 +20,7 @@ type CondHarness struct {
 	// Expire makes the store drop the grant of key, as if its TTL had passed.
 	Expire func(t testing.TB, key string)
 
-	// Waiting returns how many wait for key, or for a signal with it. Nil: the
-	// store does not say.
+	// Waiting returns how many wait for key, or for a signal with it. Nil: the store cannot report it.
 	Waiting func(t testing.TB, key string) int
 
 	// Reentrant says that the context of a lease makes its user the holder.
@@ -45,13 +43,8 @@ type CondClient struct {
 	A, B dlock.Cond
 }
 
-type condCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h CondHarness, key string)
-}
-
-func condCases() []condCase {
-	return []condCase{
+func condCases() []caseOf[CondHarness] {
+	return []caseOf[CondHarness]{
 		{"WaitReleasesTheLock", waitReleases},
 		{"SignalWakesOne", signalWakesOne},
 		{"BroadcastWakesAll", broadcastWakesAll},
@@ -91,21 +84,7 @@ func RunCond(t *testing.T, h CondHarness) {
 			return track(t, c), link
 		}
 	}
-	for _, c := range condCases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, condCases(), h, h.TTL, h.Bubble)
 }
 
 // trackedCond releases what a failing case leaves behind, as tracked does.
@@ -194,4 +173,67 @@ func (h CondHarness) asleep(ctx context.Context, t testing.TB, sleepers ...*slee
 func (h CondHarness) wantFree(ctx context.Context, t testing.TB, key string) {
 	t.Helper()
 	release(ctx, t, tryAcquire(ctx, t, h.New(t), key))
+}
+
+// causeLeavesNoSleeper cancels waiters for reasons that look like an outcome: none is left to take a signal.
+func causeLeavesNoSleeper(ctx context.Context, t testing.TB, h CondHarness, key string) {
+	for _, cause := range (Harness{}).causes() {
+		caused, end := context.WithCancelCause(ctx)
+		first, second := h.sleep(caused, t, h.New(t), key), h.sleep(ctx, t, h.New(t), key)
+		end(cause)
+		_, err := h.end(t, first)
+		wantErr(t, err, context.Canceled)
+		wantErr(t, err, cause)
+		h.notify(ctx, t, key) // for the second one
+		release(ctx, t, h.awake(t, second))
+	}
+	h.wantFree(ctx, t, key)
+}
+
+// closeEndsWait closes a client that has a woken lease and a waiter: the lease is lost, the wait ends, and
+// another waiter gets the signal and the key.
+func closeEndsWait(ctx context.Context, t testing.TB, h CondHarness, key string) {
+	c := h.New(t)
+	end := optional[closer](t, c.Locker)
+	s := h.sleep(ctx, t, c, key+"-woken")
+	h.notify(ctx, t, key+"-woken")
+	woken := h.awake(t, s)
+	waiting, other := h.sleep(ctx, t, c, key), h.sleep(ctx, t, h.New(t), key)
+	wantErr(t, end.Close(ctx), nil)
+	lost, ok := errors.AsType[*dlock.LostError](woken.Err())
+	if !ok || lost.Reason != dlock.Closed {
+		t.Errorf("a woken lease after Close: Err = %v, want the reason %q", woken.Err(), dlock.Closed)
+	}
+	next := h.New(t)
+	release(ctx, t, h.lock(ctx, t, next, key+"-woken"))
+	lease := h.lock(ctx, t, next, key)
+	wantErr(t, next.A.Broadcast(ctx, lease), nil)
+	release(ctx, t, lease)
+	release(ctx, t, h.awake(t, other))
+	if lease, err := h.end(t, waiting); err == nil {
+		wantErr(t, lease.Err(), dlock.ErrLost)
+	}
+	release(ctx, t, h.lock(ctx, t, next, key))
+}
+
+// blockingOnEndOfWoken has a callback of a woken lease that does not return. The client has other waiters.
+func blockingOnEndOfWoken(ctx context.Context, t testing.TB, h CondHarness, key string) {
+	c := h.New(t)
+	s := h.sleep(ctx, t, c, key+"-lost")
+	h.notify(ctx, t, key+"-lost")
+	called, blocked := make(chan struct{}), make(chan struct{})
+	defer close(blocked)
+	h.awake(t, s).OnEnd(func(error) {
+		close(called)
+		<-blocked
+	})
+	h.Expire(t, key+"-lost")
+	select {
+	case <-called:
+	case <-time.After(2 * h.TTL):
+		t.Fatal("OnEnd is not called")
+	}
+	s = h.sleep(ctx, t, c, key)
+	h.notify(ctx, t, key)
+	release(ctx, t, h.awake(t, s))
 }

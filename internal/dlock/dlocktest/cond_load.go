@@ -143,7 +143,7 @@ func replyLostWait(ctx context.Context, t testing.TB, h CondHarness, key string)
 		t.Skip("there is no network")
 	}
 	for range 2 {
-		c, link := h.Behind(t) // what the one before has to take back takes no part
+		c, link := h.Behind(t) // rollbacks of the previous client take no part
 		lease := h.lock(ctx, t, c, key)
 		start := time.Now()
 		link.LoseReply()

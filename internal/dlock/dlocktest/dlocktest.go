@@ -8,13 +8,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Harness describes one backend.
@@ -25,10 +23,10 @@ type Harness struct {
 	// TTL is that of the clients.
 	TTL time.Duration
 
-	// Expire makes the store drop the grant of key, as if its TTL had passed.
+	// Expire makes the store drop the grant of a key, as if its TTL had passed.
 	Expire func(t testing.TB, key string)
 
-	// Wipe makes the store forget all it knows of key. Nil: it cannot forget.
+	// Wipe makes the store forget all it knows of a key. Nil: it cannot forget.
 	Wipe func(t testing.TB, key string)
 
 	// FIFO says that Acquire grants in the order of the calls, or in that of the processes if grants are shared.
@@ -41,7 +39,7 @@ type Harness struct {
 	// it is otherwise woken by a message. 0: there are no messages.
 	FallbackPoll time.Duration
 
-	// Deaf returns a client that gets no messages. Nil: there are none.
+	// Deaf withholds all messages from a client. It returns the client. Nil: there are no messages.
 	Deaf func(t testing.TB) dlock.Locker
 
 	// Leftovers returns what the store still has of key when nobody holds it or waits
@@ -60,7 +58,7 @@ type Harness struct {
 	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
 	Capped func(t testing.TB, limit time.Duration) dlock.Locker
 
-	// Behind returns a client whose network can be broken. Nil: there is no network.
+	// Behind breaks the network of a client. It returns the client and its network. Nil: there is no network.
 	Behind func(t testing.TB) (dlock.Locker, Link)
 
 	// Other returns a client whose leases have that TTL. Nil: all have the same.
@@ -70,8 +68,8 @@ type Harness struct {
 	// that nothing was sent.
 	Answers []error
 
-	// Foreign puts something in the place of a holder of key that no client has put
-	// there, and that does not end by itself. Nil: nothing can be there.
+	// Foreign puts a value in the place of a holder that no client has put there, and that does not end by
+	// itself. Nil: nothing can be there.
 	Foreign func(t testing.TB, key string)
 
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
@@ -90,16 +88,11 @@ type Link struct {
 	Heal      func()     // ends Cut and Refuse, and delivers what was held back
 	LoseReply func()     // loses the reply to the next request, once the store has executed it
 	Lost      func() int // how many replies were lost
-	Refuse    func()     // breaks all connections, and refuses new ones. Nil: it cannot
+	Refuse    func()     // breaks all connections, and refuses new ones; nil if it cannot
 }
 
-type testCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h Harness, key string)
-}
-
-func cases() []testCase {
-	return append([]testCase{
+func cases() []caseOf[Harness] {
+	return append([]caseOf[Harness]{
 		{"TryAcquireHeld", tryAcquireHeld},
 		{"ReleaseFrees", releaseFrees},
 		{"ReleaseTwice", releaseTwice},
@@ -129,6 +122,7 @@ func cases() []testCase {
 		{"TurnsOfAGrant", turnsOfAGrant},
 		{"OthersWaitForOneGrant", othersWaitForOneGrant},
 		{"TurnIsKeptAlive", turnIsKeptAlive},
+		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
@@ -167,21 +161,7 @@ func Run(t *testing.T, h Harness) {
 	if other := h.Other; other != nil {
 		h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{other(t, ttl), t} }
 	}
-	for _, c := range cases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, cases(), h, h.TTL, h.Bubble)
 }
 
 // tracked releases what a failing case leaves behind: in a bubble a lease that

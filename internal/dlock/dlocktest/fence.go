@@ -36,8 +36,8 @@ func fenceSurvivesWipe(ctx context.Context, t testing.TB, h Harness, key string)
 	release(ctx, t, next)
 }
 
-// mutualExclusion guards plain memory, so that the race detector sees a
-// violation even where the counts happen to come out right.
+// mutualExclusion protects plain memory, so that the race detector sees a violation even where the counts happen to
+// come out right.
 func mutualExclusion(ctx context.Context, t testing.TB, h Harness, key string) {
 	const clients, goroutines, rounds = 4, 3, 4
 	var (

@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// History is what clients of one lock service did and saw. Clients record into
-// it; afterwards Check holds it against a model.
+// History is what clients of one lock service did and saw. Clients record into it, and Check compares it with a
+// model.
 //
-// Instants are read under one mutex and never repeat, so that of two events in this process the earlier one is known to
-// be the earlier. An event inside another process is recorded from outside, with an interval that contains it.
+// Instants are read under one mutex and never repeat, so events in this process have an order. An event inside
+// another process is recorded from outside, with an interval that contains it.
 type History struct {
 	// Faulty says that the network or the store fails in this history. A waiting
 	// client may then be granted what it is never notified of, so a refusal while somebody
 	// waits proves nothing. Set it before the first client is made.
 	Faulty bool
 
-	// TTL is that of the leases in a faulty history. A release that takes a tenth of
-	// it may find nothing, for the store may have dropped the grant meanwhile; one
-	// that is faster and finds nothing is a mistake.
+	// TTL is that of the leases in a faulty history. A release that takes a tenth of it may find nothing, because the
+	// store may have dropped the grant. A faster release that finds nothing is a mistake.
 	TTL time.Duration
 
 	// SplitVotes says that attempts at the same time can refuse one another, as those
@@ -116,9 +115,9 @@ func (h *History) harm(clients []*HistoryClient, f func()) {
 	h.faults = append(h.faults, fault{clients, from, h.now()})
 }
 
-// Haunt says that from now on the store may think that n permits of each key are
-// held which nobody holds: a replica that has taken over may have missed their release.
-func (h *History) Haunt(n int, keys ...string) {
+// AddGhosts records that, from now on, the store may count n permits of each key as held without a holder. A replica
+// that took over may have missed their release.
+func (h *History) AddGhosts(n int, keys ...string) {
 	for _, key := range keys {
 		h.add(nil, h.client(), Call{Op: OpTry, Key: key, N: n})
 	}
@@ -127,9 +126,8 @@ func (h *History) Haunt(n int, keys ...string) {
 // Grants is how often something was granted.
 func (h *History) Grants() int { return h.count(func(e *event) bool { return e.granted() }) }
 
-// Doubts is how many losses and unknown outcomes there were. A history without
-// faults has none.
-func (h *History) Doubts() int {
+// Disruptions counts losses and unknown outcomes. A history without faults has none.
+func (h *History) Disruptions() int {
 	return h.count(func(e *event) bool { return e.to == 0 || e.outcome.Result == Lost })
 }
 

@@ -39,9 +39,9 @@ func TestHistoryOfBrokenLocks(t *testing.T) {
 			if got := porcupine.CheckOperationsTimeout(dlocktest.LockModel(), h.Operations(), time.Minute); got != porcupine.Illegal {
 				t.Errorf("the check says %v", got)
 			}
-			told := &complaints{TB: t}
-			if h.CheckFences(told); (told.n > 0) != c.fences {
-				t.Errorf("the check of the fences has %d complaints", told.n)
+			found := &complaints{TB: t}
+			if h.CheckFences(found); (found.n > 0) != c.fences {
+				t.Errorf("the check of the fences has %d complaints", found.n)
 			}
 		})
 	}

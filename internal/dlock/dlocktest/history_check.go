@@ -34,7 +34,7 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 	start := time.Now()
 	result, info := porcupine.CheckOperationsVerbose(model, ops, checkTimeout)
 	t.Logf("%d operations, %d grants, %d doubts, checked in %v: %s",
-		len(ops), h.Grants(), h.Doubts(), time.Since(start).Round(time.Millisecond), result)
+		len(ops), h.Grants(), h.Disruptions(), time.Since(start).Round(time.Millisecond), result)
 	if result == porcupine.Ok {
 		return
 	}
@@ -48,9 +48,9 @@ func (h *History) Check(t testing.TB, model porcupine.Model) {
 
 // Operations is the history as porcupine takes it.
 //
-// An open operation could take effect at any later time. Its effect can only permit more from then on, so the earliest
-// moment allows everything that a later one would, and open operations end at once, or when there is something for them
-// to have an effect on. Operations that never end would make the search for an order exponential.
+// An open operation could take effect at any later time, and its effect can only permit more from then on. So the
+// earliest moment allows everything that a later one would. Open operations end at once, or when there is something
+// for them to have an effect on. Operations that never end would make the search exponential.
 func (h *History) Operations() []porcupine.Operation {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,8 +73,8 @@ func (h *History) Operations() []porcupine.Operation {
 	return ops
 }
 
-// expired returns an expiry for each grant that a fault may have met: one that was not
-// over before, and that had been asked for when it ended.
+// expired returns an expiry for each grant that a fault may have affected: requested before the fault ended, and not
+// over before it began.
 func (h *History) expired() []*event {
 	ends := map[string]time.Duration{}
 	for _, e := range h.events {
@@ -82,19 +82,19 @@ func (h *History) expired() []*event {
 			ends[e.call.Owner] = e.to
 		}
 	}
-	var lapses []*event
+	var expiries []*event
 	for _, f := range h.faults {
 		for _, e := range h.events {
 			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.owner()], math.MaxInt64) < f.from {
 				continue
 			}
-			lapses = append(lapses, &event{
-				client: h.clients + 1 + len(lapses), from: max(f.from, e.from),
+			expiries = append(expiries, &event{
+				client: h.clients + 1 + len(expiries), from: max(f.from, e.from),
 				call: Call{Op: OpExpire, Key: e.call.Key, Owner: e.outcome.owner()},
 			})
 		}
 	}
-	return lapses
+	return expiries
 }
 
 // queued reports whether somebody waited while e was refused. Waiting explains the
@@ -128,14 +128,14 @@ func (h *History) wellFormed() error {
 	return nil
 }
 
-// CheckLossBeforeNextGrant fails the test if a holder of a lock was notified of its loss only after
-// the next grant, unless it was paused or the store was robbed. It says the same as
-// Check does by the instants of expiries, and says it more clearly.
+// CheckLossBeforeNextGrant fails the test if a holder was notified of its loss only after the next grant. Paused
+// holders and grants that the store lost are exempt. Check finds the same through the instants of expiries, with a
+// less readable report.
 func (h *History) CheckLossBeforeNextGrant(t testing.TB) {
 	t.Helper()
 	const most = 5 // more would say no more
 	found, ops := 0, h.Operations()
-	ends := map[string]int64{} // when the belief of an owner ended
+	ends := map[string]int64{} // when the lease validity of an owner ended
 	for _, op := range ops {
 		c := op.Input.(Call)
 		if end, ok := ends[c.Owner]; (c.Op == OpRelease || c.Op == OpExpire || c.Op == OpSleep) && (!ok || op.Call < end) {

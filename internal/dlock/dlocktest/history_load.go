@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// Load is what the clients of a history do: each takes random keys, with a call that
-// waits or one that does not, holds them for a random time, and releases them.
+// Load is what the clients of a history do: each takes random keys, waiting or not, holds them for a random time, and
+// releases them.
 type Load struct {
 	Keys    []string
 	Rounds  int           // of each client, unless the context of Run ends before
@@ -91,4 +91,24 @@ func (l Load) round(ctx context.Context, c *HistoryClient, random *mathrand.Rand
 	case <-ctx.Done():
 	}
 	_ = lease.Release(ctx)
+}
+
+// RWPermits is how many permits a writer has, of a read/write lock that is used as
+// a semaphore: all that a history takes. A reader has one.
+const RWPermits = 2
+
+// RWSemaphore is l in the shape of a semaphore, for a [Load] that takes one or
+// [RWPermits]. It is none: readers have no limit.
+func RWSemaphore(l dlock.RWLocker) dlock.Semaphore { return rwSemaphore{l} }
+
+type rwSemaphore struct{ l dlock.RWLocker }
+
+// Acquire implements [dlock.Semaphore].
+func (s rwSemaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return side(s.l, n == RWPermits).Acquire(ctx, key)
+}
+
+// TryAcquire implements [dlock.Semaphore].
+func (s rwSemaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
+	return side(s.l, n == RWPermits).TryAcquire(ctx, key)
 }

@@ -149,8 +149,8 @@ func TestMemlockRWHistory(t *testing.T) {
 	})
 	h.Check(t, dlocktest.RWModel(true))
 	h.CheckFences(t)
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }
 
@@ -166,8 +166,8 @@ func TestMemlockCondHistory(t *testing.T) {
 	})
 	h.Check(t, dlocktest.CondModel(false))
 	h.CheckFences(t)
-	if h.Doubts() != 0 || h.Grants() < 100 {
-		t.Errorf("%d doubts without a fault, %d grants", h.Doubts(), h.Grants())
+	if h.Disruptions() != 0 || h.Grants() < 100 {
+		t.Errorf("%d doubts without a fault, %d grants", h.Disruptions(), h.Grants())
 	}
 }
 
@@ -196,7 +196,7 @@ func TestMemlockResizeHistory(t *testing.T) {
 		resizing.Wait()
 	})
 	h.Check(t, dlocktest.SemaphoreModel(permits))
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }

@@ -58,7 +58,7 @@ func TestLockModel(t *testing.T) {
 			op(1, 20, 30, try(1), granted("b", 2)),
 			op(0, 40, 50, release("a"), ended(dlocktest.Done)),
 		}},
-		{"two concurrent holders, the loss told before the grant", porcupine.Ok, []porcupine.Operation{
+		{"two concurrent holders, the loss reported before the grant", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(9, 19, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 15, 30, try(1), granted("b", 2)),
@@ -70,7 +70,7 @@ func TestLockModel(t *testing.T) {
 			op(8, 40, open, expire("b"), ended(dlocktest.Unknown)),
 			op(2, 35, 50, try(1), granted("c", 3)),
 		}},
-		{"the loss told after the grant", porcupine.Illegal, []porcupine.Operation{
+		{"the loss reported after the grant", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(1, 15, 30, try(1), granted("b", 2)),
 			op(9, 31, open, expire("a"), ended(dlocktest.Unknown)),
@@ -208,8 +208,8 @@ func TestMemlockHistory(t *testing.T) {
 	h.Check(t, dlocktest.LockModel())
 	h.CheckLossBeforeNextGrant(t)
 	h.CheckFences(t)
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }
 
@@ -225,8 +225,8 @@ func TestMemlockSemaphoreHistory(t *testing.T) {
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.Semaphore(s) })...)
 	})
 	h.Check(t, dlocktest.SemaphoreModel(permits))
-	if h.Doubts() != 0 {
-		t.Errorf("%d doubts without a fault", h.Doubts())
+	if h.Disruptions() != 0 {
+		t.Errorf("%d doubts without a fault", h.Disruptions())
 	}
 }
 

@@ -30,9 +30,8 @@ type report struct {
 	Reason     dlock.Reason // of a loss
 }
 
-// Holder is a [dlock.Locker] in a process of its own, which a test can stop and
-// continue, or kill: the test binary itself, running a test that calls
-// [ServeHolder] or [ServeSemaphore].
+// Holder is a [dlock.Locker] in a process of its own, which a test can pause, resume or kill. The process is the test
+// binary itself, running a test that calls [ServeHolder] or [ServeSemaphore].
 type Holder struct {
 	Process *os.Process
 	maxWait time.Duration
@@ -172,7 +171,7 @@ func (h *Holder) take(ctx context.Context, o order) (*dlock.Lease, error) {
 		Key: o.Key, Fence: got.Fence,
 		Release: func(ctx context.Context) error { return h.release(ctx, o.Key, got.Fence) },
 	}
-	if loss != nil { // otherwise it has been reported already: then the release tells
+	if loss != nil { // otherwise it has been reported already: then the release returns it
 		g.Renewer = loss
 	}
 	return dlock.NewLease(ctx, g), nil

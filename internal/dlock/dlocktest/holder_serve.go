@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// ServeHolder is the inside of the process of [StartHolder]. It does not return. The
-// test that calls it does so only if an environment variable tells it to.
+// ServeHolder is the inside of the process of [StartHolder]. It does not return. It is called only if an environment
+// variable asks for it.
 func ServeHolder(t testing.TB, l dlock.Locker) {
 	t.Helper()
 	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {

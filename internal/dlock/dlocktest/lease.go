@@ -72,14 +72,20 @@ func acquireInOrder(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
-	const waiters = 5
 	first := acquire(ctx, t, h, h.New(t), key)
+	inOrder(ctx, t, first, func() dlock.Locker { return h.New(t) }, h.queued)
+}
+
+// inOrder has five waiters write their numbers down, under the key of first.
+func inOrder(ctx context.Context, t testing.TB, first *dlock.Lease, open func() dlock.Locker, queued func(context.Context, testing.TB, string, int)) {
+	const waiters = 5
 	var (
 		wg    sync.WaitGroup
 		order []int // guarded by the lock under test
+		key   = first.Key()
 	)
 	for i := range waiters {
-		l := h.New(t)
+		l := open()
 		wg.Go(func() {
 			err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
 				order = append(order, i)
@@ -89,7 +95,7 @@ func acquireInOrder(ctx context.Context, t testing.TB, h Harness, key string) {
 				t.Error(err)
 			}
 		})
-		h.queued(ctx, t, key, i+1)
+		queued(ctx, t, key, i+1)
 	}
 	release(ctx, t, first)
 	wg.Wait()
@@ -174,16 +180,24 @@ func keepsAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 
 func lossIsReported(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
-	work, cancel := lease.Context(ctx)
+	wantLossReported(ctx, t, h.TTL, func() { h.Expire(t, key) }, lease)
+}
+
+// wantLossReported has the grants of leases expire, and checks that all learn of it.
+func wantLossReported(ctx context.Context, t testing.TB, ttl time.Duration, expire func(), leases ...*dlock.Lease) {
+	t.Helper()
+	work, cancel := leases[0].Context(ctx)
 	defer cancel()
-	h.Expire(t, key)
-	waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
-	wantErr(t, lease.Err(), dlock.ErrLost)
-	wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	expire()
+	for _, lease := range leases {
+		waitDone(t, lease, 5*ttl/6) // by a renewal, not only by the end of the validity window
+		wantErr(t, lease.Err(), dlock.ErrLost)
+		wantErr(t, lease.Release(ctx), dlock.ErrLost)
+	}
 	select {
 	case <-work.Done():
 		wantErr(t, context.Cause(work), dlock.ErrLost)
-	case <-time.After(h.TTL):
+	case <-time.After(ttl):
 		t.Fatal("the context of the lease continues")
 	}
 }

@@ -13,11 +13,10 @@ import (
 // Op is what a client of a lock or of a semaphore does, or what happens to it.
 type Op string
 
-// The operations of a history. OpExpire is no call: it says that from then on the
-// store may let others in while Owner has not released. A holder that reports a loss
-// brings it about, and so does a harness that stops a holder or robs the store. A
-// Wait of a condition is two operations at the same time: OpSleep ends the grant of
-// the caller and begins to wait, OpWake ends that with a new grant.
+// The operations of a history. OpExpire is no call: from then on the store may let others in, although Owner has not
+// released. It is recorded if a holder reports a loss, or if a harness pauses a holder or wipes the store. A Wait of a
+// condition is two concurrent operations. OpSleep ends the grant of the caller and begins to wait. OpWake ends the
+// wait with a new grant.
 const (
 	OpTry       Op = "try"
 	OpAcquire   Op = "acquire"
@@ -39,7 +38,7 @@ type Call struct {
 	N     int    // how many permits are taken, or left by a resize; 1 for a lock, and see RWModel
 }
 
-// Result says how an operation ended, as far as its client can tell.
+// Result is the end of an operation, as far as its client can know.
 type Result string
 
 // The results. Refused is for OpTry, Lost for OpRelease, Invalid for more permits than
@@ -65,14 +64,12 @@ type Outcome struct {
 // owner names the grant that o is.
 func (o Outcome) owner() string { return cmp.Or(o.Share, o.Fence.Owner) }
 
-// lockState is what the fenced lock remembers.
+// lockState is the state of the fenced lock.
 //
-// An attempt whose outcome is unknown may have taken the lock for nobody, at any
-// later time, and what it took is released at any later time. All that others
-// can see of it is refusals of a lock that should be free. So the model does not
-// try out when it happened: it keeps count of such ghosts, and lets one in where
-// a refusal has no other explanation. This decides the same histories, in linear
-// instead of exponential time.
+// An attempt with an unknown outcome may take the lock for nobody at any later time, and release it at any time after
+// that. Others can see only refusals of a lock that should be free. So the model does not search for the time of the
+// attempt. It counts such ghosts, and uses one where a refusal has no other explanation. This decides the same
+// histories, in linear instead of exponential time.
 type lockState struct {
 	owner   string // of the grant; "" if the lock is free
 	lapsing bool   // the grant may be gone
@@ -83,9 +80,8 @@ type lockState struct {
 // ghost is the owner of a lock that an unknown attempt has taken.
 const ghost = "?"
 
-// LockModel is the lock that [dlock.Locker] promises: one holder at a time, tokens
-// that increase with every grant, no refusal of a free lock, and no release of what
-// another one holds. Every key is a lock of its own.
+// LockModel is the lock that [dlock.Locker] promises. It has one holder at a time, and its tokens increase with every
+// grant. It never refuses a free lock, and only the holder can release it. Every key is a separate lock.
 func LockModel() porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
@@ -160,4 +156,56 @@ func (s lockState) release(owner string, r Result) (bool, lockState) {
 	default:
 		return false, s
 	}
+}
+
+// byKey parts a history into the histories of its keys, which do not depend on
+// each other.
+func byKey(ops []porcupine.Operation) [][]porcupine.Operation {
+	var parts [][]porcupine.Operation
+	index := map[string]int{}
+	for _, op := range ops {
+		key := op.Input.(Call).Key
+		i, ok := index[key]
+		if !ok {
+			i = len(parts)
+			index[key] = i
+			parts = append(parts, nil)
+		}
+		parts[i] = append(parts[i], op)
+	}
+	return parts
+}
+
+// describe is one operation in a line.
+func describe(input, output any) string {
+	c, o := input.(Call), output.(Outcome)
+	text := fmt.Sprintf("%s %s", c.Op, c.Key)
+	switch c.Op {
+	case OpTry, OpAcquire, OpWake, OpResize:
+		text += fmt.Sprintf(" n=%d", c.N)
+	case OpRelease, OpExpire, OpSleep, OpSignal, OpBroadcast:
+		text += " of " + short(c.Owner)
+	}
+	if c.Op == OpExpire {
+		return text
+	}
+	if c.Next != "" {
+		text += " before " + short(c.Next)
+	}
+	text += ": " + string(o.Result)
+	if o.Fence.Owner != "" {
+		text += fmt.Sprintf(" %s token %d", short(o.owner()), o.Fence.Token)
+	}
+	if o.Queued {
+		text += " (others wait)"
+	}
+	return text
+}
+
+// short is enough of an owner to tell it from others, whichever end is random.
+func short(owner string) string {
+	if len(owner) <= 12 {
+		return owner
+	}
+	return owner[:5] + ".." + owner[len(owner)-5:]
 }

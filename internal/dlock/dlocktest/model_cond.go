@@ -9,7 +9,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// condState is a lock, and who waits with it, each list in its order.
+// condState is a lock and its waiters, each list in its order.
 type condState struct {
 	lock          lockState
 	asleep, awake string // owners of the grants to come: without a signal, and with one

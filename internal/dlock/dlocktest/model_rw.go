@@ -33,7 +33,7 @@ type rwState struct {
 // attempt explains any later refusal.
 func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful: forgetful}) }
 
-// RWModelOwnFences is the same for a store in which every grant has a fencing token of its own: a reader's token is
+// RWModelOwnFences is the same for a store in which every grant has a fencing token of its own. A reader's token is
 // greater than that of every earlier writer. A writer's token is greater than that of every earlier holder.
 func RWModelOwnFences() porcupine.Model { return rwModel(rwState{own: true}) }
 

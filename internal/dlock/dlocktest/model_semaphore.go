@@ -22,10 +22,9 @@ type holder struct {
 	lapsing bool // the permits may be back
 }
 
-// SemaphoreModel is what [dlock.Semaphore] promises: never more permits out than
-// there are, no refusal of permits that are free and that nobody waits for, and no
-// release of what is not held. Every key is a semaphore of its own. A holder that
-// expires counts as a reason for a refusal, and not as one against a grant.
+// SemaphoreModel is what [dlock.Semaphore] promises. It never grants more permits than there are. It never refuses
+// free permits that nobody waits for, and releases only what is held. Every key is a separate semaphore. An expired
+// holder can explain a refusal, and prevents no grant.
 func SemaphoreModel(permits int) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{

@@ -15,8 +15,8 @@ import (
 
 // sharedCases are promises of every lease, whatever it is of: a lock, one permit, or a
 // side of a read/write lock.
-func sharedCases() []testCase {
-	return []testCase{
+func sharedCases() []caseOf[Harness] {
+	return []caseOf[Harness]{
 		{"BlockingOnEndDelaysNobody", blockingOnEnd},
 		{"CloseInsideOnEnd", closeInsideOnEnd},
 		{"CloseEndsAllLeases", closeEndsAllLeases},
@@ -37,8 +37,8 @@ func (h Harness) side(l dlock.Locker) dlock.Locker {
 	return h.as(l)
 }
 
-// causes returns reasons to cancel a context that look like what a store says, or like
-// what became of an acquisition: those of a sibling that has failed.
+// causes returns reasons to cancel a context that look like a reply of a store or the outcome of an acquisition. They
+// are the errors of a sibling that has failed.
 func (h Harness) causes() []error {
 	return append([]error{
 		fmt.Errorf("a sibling: %w", dlock.ErrUncertain),

@@ -2,12 +2,10 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // RWHarness describes one backend of [dlock.RWLocker].
@@ -57,13 +55,8 @@ type RWHarness struct {
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
 
-type rwCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h RWHarness, key string)
-}
-
-func rwCases() []rwCase {
-	cases := []rwCase{
+func rwCases() []caseOf[RWHarness] {
+	cases := []caseOf[RWHarness]{
 		{"ReadersShare", readersShare},
 		{"WriterExcludesAll", writerExcludesAll},
 		{"ReleaseFrees", rwReleaseFrees},
@@ -98,7 +91,7 @@ func rwCases() []rwCase {
 		{"WaitersLeaveNothing", rwWaitersLeaveNothing},
 	}
 	for _, c := range sharedCases() {
-		cases = append(cases, rwCase{c.name, func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+		cases = append(cases, caseOf[RWHarness]{c.name, func(ctx context.Context, t testing.TB, h RWHarness, key string) {
 			eachSide(key, func(key string, write bool) { c.fn(ctx, t, h.locker(write), key) })
 		}})
 	}
@@ -139,21 +132,7 @@ func RunRW(t *testing.T, h RWHarness) {
 			return trackedRW{l, t}, link
 		}
 	}
-	for _, c := range rwCases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, rwCases(), h, h.TTL, h.Bubble)
 }
 
 // trackedRW releases what a failing case leaves behind, as tracked does.

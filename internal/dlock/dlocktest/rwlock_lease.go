@@ -89,18 +89,7 @@ func rwKeepsAlive(ctx context.Context, t testing.TB, h RWHarness, key string) {
 func rwLossIsReported(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	eachSide(key, func(key string, write bool) {
 		lease := rwTake(ctx, t, h, key, write)
-		work, cancel := lease.Context(ctx)
-		defer cancel()
-		h.Expire(t, key)
-		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
-		wantErr(t, lease.Err(), dlock.ErrLost)
-		wantErr(t, lease.Release(ctx), dlock.ErrLost)
-		select {
-		case <-work.Done():
-			wantErr(t, context.Cause(work), dlock.ErrLost)
-		case <-time.After(h.TTL):
-			t.Fatal("the context of the lease continues")
-		}
+		wantLossReported(ctx, t, h.TTL, func() { h.Expire(t, key) }, lease)
 		release(ctx, t, rwTake(ctx, t, h, key, true))
 	})
 }

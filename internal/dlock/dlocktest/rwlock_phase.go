@@ -2,7 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -102,30 +101,7 @@ func writersInOrder(ctx context.Context, t testing.TB, h RWHarness, key string) 
 	if !h.PhaseFair {
 		t.Skip("the backend does not grant in order")
 	}
-	const waiters = 5
-	first := rwTake(ctx, t, h, key, true)
-	var (
-		wg    sync.WaitGroup
-		order []int // guarded by the lock under test
-	)
-	for i := range waiters {
-		l := h.New(t)
-		wg.Go(func() {
-			err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
-				order = append(order, i)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		h.queued(ctx, t, key, i+1)
-	}
-	release(ctx, t, first)
-	wg.Wait()
-	if len(order) != waiters || !slices.IsSorted(order) {
-		t.Fatalf("granted in the order %v", order)
-	}
+	inOrder(ctx, t, rwTake(ctx, t, h, key, true), func() dlock.Locker { return h.New(t) }, h.queued)
 }
 
 // crowd keeps key busy with n owners whose turns overlap, until stop is called.

@@ -155,8 +155,8 @@ func cancelledWriter(ctx context.Context, t testing.TB, h RWHarness, key string)
 	rwWantFree(ctx, t, h, key)
 }
 
-// rwMutualExclusion guards plain memory, so that the race detector sees a
-// violation even where the counts happen to come out right.
+// rwMutualExclusion protects plain memory, so that the race detector sees a violation even where the counts happen to
+// come out right.
 func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	const clients, goroutines, rounds = 3, 4, 6
 	var (

@@ -2,13 +2,11 @@ package dlocktest
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // SemaphoreHarness describes one backend of [dlock.Semaphore]. A type assertion finds the optional capabilities of the
@@ -25,20 +23,18 @@ type SemaphoreHarness struct {
 	Expire func(t testing.TB, key string)
 
 	// Wipe makes the store forget all it knows of key. The limit is not guaranteed over a wipe. The cases check that
-	// it holds among the permits granted before, that it holds among the permits granted after, and that the former
+	// it holds among the permits granted before, and among the permits granted after. They also check that the former
 	// holders are notified. Nil: the store cannot forget.
 	Wipe func(t testing.TB, key string)
 
-	// Remembers says that a client which has used a key knows a wiped store for
-	// another one, and that nobody is granted permits then until the holders of
-	// before have expired.
+	// Remembers says that a client which has used a key detects that its store was wiped. Then nobody is granted
+	// permits until the former holders have expired.
 	Remembers bool
 
 	// Waiters counts those whom the store knows to wait for key. Nil: it does not know.
 	Waiters func(t testing.TB, key string) int
 
-	// FIFO says that Acquire grants in the order of the calls, so that a waiter
-	// who needs many permits is not passed by one who needs few.
+	// FIFO says that Acquire grants in the order of the calls. A waiter for few permits passes no waiter for many.
 	FIFO bool
 
 	// Ordered says that fencing tokens strictly increase from grant to grant.
@@ -58,13 +54,8 @@ type SemaphoreHarness struct {
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
 
-type semaphoreCase struct {
-	name string
-	fn   func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string)
-}
-
-func semaphoreCases() []semaphoreCase {
-	cases := []semaphoreCase{
+func semaphoreCases() []caseOf[SemaphoreHarness] {
+	cases := []caseOf[SemaphoreHarness]{
 		{"NeverMoreThanThePermits", semNeverMore},
 		{"TryAcquireRefusesAtOnce", semTryRefuses},
 		{"AcquireWaits", semAcquireWaits},
@@ -97,7 +88,7 @@ func semaphoreCases() []semaphoreCase {
 		{"BlackHoleIsReportedBeforeTheNextGrant", semBlackHole},
 	}
 	for _, c := range sharedCases() {
-		cases = append(cases, semaphoreCase{c.name, func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
+		cases = append(cases, caseOf[SemaphoreHarness]{c.name, func(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 			c.fn(ctx, t, h.mutex(), key)
 		}})
 	}
@@ -133,21 +124,7 @@ func RunSemaphore(t *testing.T, h SemaphoreHarness) {
 			return trackedSemaphore{s, t}, link
 		}
 	}
-	for _, c := range semaphoreCases() {
-		t.Run(c.name, func(t *testing.T) {
-			bounded := func(t testing.TB) {
-				ctx, cancel := context.WithTimeout(t.Context(), 40*h.TTL)
-				defer cancel()
-				c.fn(ctx, t, h, c.name+"-"+rand.Text()) // another run may use the same server
-			}
-			if h.Bubble != nil {
-				h.Bubble(t, func(t *testing.T) { bounded(t) })
-				return
-			}
-			t.Parallel()
-			testbedtest.Steady(t, bounded)
-		})
-	}
+	run(t, semaphoreCases(), h, h.TTL, h.Bubble)
 }
 
 // trackedSemaphore releases what a failing case leaves behind.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -107,30 +106,8 @@ func semInOrder(ctx context.Context, t testing.TB, h SemaphoreHarness, key strin
 	if !h.FIFO {
 		t.Skip("the backend does not grant in order")
 	}
-	const waiters = 5
 	first := h.take(ctx, t, h.New(t, 1), key, 1)
-	var (
-		wg    sync.WaitGroup
-		order []int // guarded by the one permit
-	)
-	for i := range waiters {
-		s := h.New(t, 1)
-		wg.Go(func() {
-			err := dlock.Do(ctx, dlock.Mutex(s), key, func(context.Context, dlock.Fence) error {
-				order = append(order, i)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		h.queued(ctx, t, key, i+1)
-	}
-	release(ctx, t, first)
-	wg.Wait()
-	if len(order) != waiters || !slices.IsSorted(order) {
-		t.Fatalf("granted in the order %v", order)
-	}
+	inOrder(ctx, t, first, func() dlock.Locker { return dlock.Mutex(h.New(t, 1)) }, h.queued)
 }
 
 func semCancelled(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {

@@ -62,21 +62,7 @@ func semKeepsAlive(ctx context.Context, t testing.TB, h SemaphoreHarness, key st
 
 func semLossIsReported(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 3)
-	leases := []*dlock.Lease{h.take(ctx, t, s, key, 1), h.take(ctx, t, s, key, 2)}
-	work, cancel := leases[0].Context(ctx)
-	defer cancel()
-	h.Expire(t, key)
-	for _, lease := range leases {
-		waitDone(t, lease, 5*h.TTL/6) // by a renewal, not only by the end of the validity window
-		wantErr(t, lease.Err(), dlock.ErrLost)
-		wantErr(t, lease.Release(ctx), dlock.ErrLost)
-	}
-	select {
-	case <-work.Done():
-		wantErr(t, context.Cause(work), dlock.ErrLost)
-	case <-time.After(h.TTL):
-		t.Fatal("the context of the lease continues")
-	}
+	wantLossReported(ctx, t, h.TTL, func() { h.Expire(t, key) }, h.take(ctx, t, s, key, 1), h.take(ctx, t, s, key, 2))
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
 

@@ -27,7 +27,7 @@ func semResizeUp(ctx context.Context, t testing.TB, h SemaphoreHarness, key stri
 	wantErr(t, r.Resize(ctx, key, 0), dlock.ErrInvalidPermits)
 }
 
-// semResizeDown takes nothing from holders, and grants nothing until enough has come back.
+// semResizeDown takes nothing from holders, and grants nothing until enough permits are released.
 func semResizeDown(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)
@@ -115,7 +115,7 @@ func semResizeUnderLoad(ctx context.Context, t testing.TB, h SemaphoreHarness, k
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
 
-// semResizeRefuses has one who can still be served before and behind those who cannot.
+// semResizeRefuses has waiters that can still be served, and between them waiters that cannot.
 func semResizeRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
 	r := resizer(t, s)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
+
+	"example.com/shop/internal/testbed"
 )
 
 // TrialConfig says what a [Trial] is about.
@@ -37,22 +39,21 @@ type Trial struct {
 	cfg TrialConfig
 }
 
-// RunTrial runs f, and fails the test unless the history is in order afterwards. On a
-// machine that is so busy that requests take too long, a trial without faults has some
-// after all, and faults may meet no request: then it starts again, twice at most.
+// RunTrial runs f, and fails the test unless the history is in order afterwards. On a busy machine, requests can time
+// out without a fault, and a fault may hit no request. Then the trial starts again, twice at most.
 func RunTrial(t testing.TB, cfg TrialConfig, f func(t testing.TB, tr *Trial)) {
 	t.Helper()
 	var tr *Trial
 	for range 3 {
 		tr = newTrial(t, cfg)
 		f(t, tr)
-		if (tr.Doubts() > 0) == cfg.Faulty || cfg.Unnoticed {
+		if (tr.Disruptions() > 0) == cfg.Faulty || cfg.Unnoticed {
 			break
 		}
-		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+		t.Logf("%d losses and unknown outcomes", tr.Disruptions())
 	}
 	tr.CheckFences(t)
-	if n := tr.Doubts(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
+	if n := tr.Disruptions(); n > 0 && !cfg.Faulty || n == 0 && cfg.Faulty && !cfg.Unnoticed {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
 	if cfg.Model != nil {
@@ -113,4 +114,101 @@ func (tr *Trial) Between(low, high time.Duration) time.Duration {
 func Pace(t testing.TB, d time.Duration) {
 	t.Helper()
 	pause(t.Context(), d)
+}
+
+// WithoutFaults has clients take keys for a number of rounds each. The first one holds for two
+// TTLs, long times, so that renewals are part of it.
+func (tr *Trial) WithoutFaults(t testing.TB, clients []*HistoryClient, rounds, long int) {
+	t.Helper()
+	tr.Load.Rounds = rounds
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		slow := tr.Load
+		slow.Rounds, slow.Hold = long, 2*tr.cfg.TTL
+		slow.Run(t.Context(), clients[0])
+	})
+	tr.Load.Run(t.Context(), clients[1:]...)
+	wg.Wait()
+}
+
+// LoseReplies has the proxies of clients lose replies that the store has sent, of the requests
+// that drop chooses, until that was done times, and until ten were lost.
+func (tr *Trial) LoseReplies(t testing.TB, clients []*HistoryClient, proxies []*testbed.Proxy, times int, drop func(n int, p *testbed.Proxy)) {
+	t.Helper()
+	lost := func() (n int) {
+		for _, p := range proxies {
+			n += p.Dropped()
+		}
+		return n
+	}
+	const least = 10
+	tr.During(t, clients, func() {
+		end := time.Now().Add(30 * time.Second) // a busy machine sends few requests
+		for n := 0; n < times || lost() < least && time.Now().Before(end); n++ {
+			drop(n, proxies[tr.Random.IntN(len(proxies))])
+			Pace(t, tr.Between(10*time.Millisecond, 60*time.Millisecond))
+		}
+	})
+	if n := lost(); n < least {
+		t.Errorf("only %d replies were lost: that proves nothing", n)
+	}
+}
+
+// BlackHoles cuts clients off at random phases of their renewals and waits, for less and for
+// more than a TTL, a number of times each. The links of a client are its connections, of
+// which a random number is cut. Each holder must know before the next one is in,
+// whatever arrives late.
+func (tr *Trial) BlackHoles(t testing.TB, clients []*HistoryClient, links [][]*testbed.Proxy, times int) {
+	t.Helper()
+	ttl := tr.cfg.TTL
+	tr.Load.Hold, tr.Least = ttl, 10
+	tr.During(t, clients, func() {
+		var wg sync.WaitGroup
+		for i, proxies := range links {
+			random := rand.New(rand.NewPCG(tr.Load.Seed, uint64(i)))
+			wg.Go(func() {
+				for range times {
+					Pace(t, time.Duration(random.Int64N(int64(ttl/2))))
+					for _, at := range random.Perm(len(proxies))[:1+random.IntN(len(proxies))] {
+						proxies[at].BlackHole()
+					}
+					Pace(t, ttl/4+time.Duration(random.Int64N(int64(5*ttl/4))))
+					for _, p := range proxies {
+						harm(t, p.Pass)
+					}
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// PauseHolder pauses the process of three of the clients for longer than the TTL, wherever it is,
+// a number of times. It resumes and considers leases valid that others have taken meanwhile; it must
+// find out.
+func (tr *Trial) PauseHolder(t testing.TB, far *Holder, others []*HistoryClient, times int) {
+	t.Helper()
+	ttl := tr.cfg.TTL
+	tr.Load.Hold, tr.Least = ttl/2, 10
+	paused := []*HistoryClient{tr.Locker(far), tr.Locker(far), tr.Locker(far)}
+	tr.During(t, append(others, paused...), func() {
+		for range times {
+			Pace(t, tr.Between(0, ttl/2))
+			for end := time.Now().Add(10 * ttl); !far.Holds() && time.Now().Before(end); {
+				Pace(t, ttl/1000)
+			}
+			tr.Pause(func() {
+				harm(t, func() error { return testbed.Suspend(far.Process) })
+				Pace(t, ttl+tr.Between(ttl/5, ttl/2))
+				harm(t, func() error { return testbed.Continue(far.Process) })
+			}, paused...)
+		}
+	})
+}
+
+func harm(t testing.TB, f func() error) {
+	t.Helper()
+	if err := f(); err != nil {
+		t.Error(err)
+	}
 }

@@ -12,7 +12,8 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// turnsOfAGrant has two processes of many callers, who take turns under the grants of theirs. All that the lock promises holds for each turn.
+// turnsOfAGrant has two processes of many callers, which take turns under the grants of their processes. All that the
+// lock promises holds for each turn.
 func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")
@@ -133,6 +134,42 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	}
 }
 
+// turnAfterALongWait has two callers of a process wait for longer than the store keeps a grant that is not renewed.
+func turnAfterALongWait(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l := h.New(t)
+	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
+		first := acquire(ctx, t, h, h.New(t), key)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				lease, err := l.Acquire(ctx, key)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := lease.Err(); err != nil {
+					t.Errorf("the lease of %v has ended before its holder had it: %v", lease.Fence(), err)
+				}
+				if strings.Contains(lease.Fence().Owner, "+") {
+					shared = true // guarded by the lock under test
+				}
+				if err := lease.Release(ctx); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		pause(ctx, 2*h.TTL)
+		release(ctx, t, first)
+		all.Wait()
+		if t.Failed() {
+			return
+		}
+	}
+}
+
 // lossEndsTheTurns takes the key from a holder while others of its process wait.
 func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
@@ -155,7 +192,7 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 	select {
 	case <-first.Done():
 	case <-ctx.Done():
-		t.Fatal("the holder is not told")
+		t.Fatal("the holder is not notified")
 	}
 	wantErr(t, first.Release(ctx), dlock.ErrLost)
 	if lease := <-next; lease != nil {

@@ -8,8 +8,8 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// InTime adds the end of ctx to err, and its cause, once err was classified: the client reports the deadline of a
-// context as an i/o timeout, and may do so before ctx itself is done.
+// InTime adds the end of ctx and its cause to err, which the caller has classified. The client reports the deadline
+// of a context as an i/o timeout, and may do so before ctx itself is done.
 func InTime(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return errors.Join(dlock.Ended(ctx), err)

@@ -16,8 +16,8 @@ type RenewerConfig struct {
 	// TTL is that of the grants.
 	TTL time.Duration
 
-	// Keeps returns for how long the store keeps a grant that was renewed just now, if the
-	// store can change that: 0 or more than TTL count as TTL. It must not block. Nil: TTL.
+	// Keeps returns how long the store keeps a grant that was just renewed, if the store can change that. 0 or more
+	// than TTL count as TTL. It must not block. Nil: TTL.
 	Keeps func() time.Duration
 
 	// Chunk is how many keys one call of Renew gets. 0 means 100.
@@ -30,15 +30,12 @@ type RenewerConfig struct {
 	Renew func(ctx context.Context, held []dlock.Held) []error
 }
 
-// Renewer keeps the grants of one client alive, many of them per call to the
-// store. It renews each grant every third of its TTL, and those that are due at
-// about the same time together. Calls run concurrently, so that one that
-// fails or hangs delays no other; a failed one is repeated about ten times per
-// TTL, not in step with others. Whether a lease is still considered valid does not depend
-// on any of this: that is a timer of each lease.
+// Renewer keeps the grants of one client alive, many of them per call to the store. It renews each grant every third
+// of its TTL, and grants that are due at about the same time together. Calls run concurrently, so a call that fails
+// or hangs delays no other call. A failed call is repeated about ten times per TTL, with jitter. The validity of a
+// lease depends on none of this: each lease has its own timer.
 //
-// A Renewer has one timer while it has grants, and one goroutine for each call
-// in flight.
+// A Renewer has one timer while it has grants, and one goroutine for each call in flight.
 type Renewer struct {
 	cfg RenewerConfig
 
@@ -74,9 +71,8 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 	return &Renewer{cfg: cfg, kept: map[*dlock.Hold]*renewal{}, owners: map[string]*dlock.Hold{}}
 }
 
-// Lose ends the lease of the grant whose fencing token has owner, if there is one, as
-// lost: for a backend that is notified of a loss between two renewals. Without a
-// reason in err it is Expired.
+// Lose ends the lease of the grant whose fencing token has owner, if there is one, as lost. It is for a backend that
+// is notified of a loss between two renewals. Without a reason in err, the reason is Expired.
 func (r *Renewer) Lose(owner string, err error) {
 	r.mu.Lock()
 	h := r.owners[owner]

@@ -38,15 +38,13 @@ type RollbackConfig struct {
 	Revert func(ctx context.Context, held []dlock.Held) (found []bool, err error)
 }
 
-// Rollback releases, in the background, what attempts whose outcome is unknown may
-// have taken: it is how a backend keeps the promise of [dlock.ErrUncertain].
+// Rollback releases, in the background, what attempts with an unknown outcome may have taken. With it, a backend
+// keeps the promise of [dlock.ErrUncertain].
 //
-// It calls Revert until the store has answered, and once more if that found nothing: the attempt
-// may still be in the buffers of an abandoned connection. The TTL frees
-// anything that arrives even later. Calls run concurrently, so that a call that
-// fails or hangs delays no other call. After a failure, calls are smaller and less frequent.
-// A Rollback has a timer while there is anything to roll back, and a goroutine
-// for each call.
+// It calls Revert until the store has answered. If that found nothing, it calls Revert once more, because the attempt
+// may still be in the buffers of an abandoned connection. The TTL frees anything that arrives even later. Calls run
+// concurrently, so a call that fails or hangs delays no other call. After a failure, calls are smaller and less
+// frequent. A Rollback has a timer while there is anything to roll back, and a goroutine for each call.
 type Rollback struct {
 	cfg RollbackConfig
 

@@ -15,11 +15,11 @@ import (
 
 // ledger is a store in which attempts are found from a moment on.
 type ledger struct {
-	mu    sync.Mutex
-	away  bool
-	taken map[string]time.Time // by owner: when it gets there
-	asked map[string]int
-	most  int // of one call
+	mu          sync.Mutex
+	unavailable bool
+	taken       map[string]time.Time // by owner: when it gets there
+	asked       map[string]int
+	most        int // of one call
 }
 
 func newLedger() *ledger { return &ledger{taken: map[string]time.Time{}, asked: map[string]int{}} }
@@ -30,8 +30,8 @@ func (l *ledger) revert(ctx context.Context, held []dlock.Held) ([]bool, error) 
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	if l.away {
-		return nil, errors.New("away")
+	if l.unavailable {
+		return nil, errors.New("unavailable")
 	}
 	l.most = max(l.most, len(held))
 	found := make([]bool, len(held))
@@ -45,10 +45,10 @@ func (l *ledger) revert(ctx context.Context, held []dlock.Held) ([]bool, error) 
 	return found, nil
 }
 
-func (l *ledger) set(away bool) {
+func (l *ledger) set(unavailable bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.away = away
+	l.unavailable = unavailable
 }
 
 func (l *ledger) take(owner string) {

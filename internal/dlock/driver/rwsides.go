@@ -22,11 +22,15 @@ func (s *RWSides) Side(write bool) any {
 	return &s.reader
 }
 
-// Reenter is the first call of a backend in every acquisition. A context that holds key as the writer gets another
-// lease of that grant, as the writer or as a reader. A context that holds key as a reader gets another share of that
-// grant, because a separate reader would wait for a writer that waits for the first one. A reader that wants to write
-// gets [dlock.ErrReentry], because it would wait for itself. Reenter returns nil and nil for a new owner. See
-// [dlock.Reenter].
+// Reenter is the first call of a backend in every acquisition:
+//
+//   - A context that holds key as the writer gets another lease of that grant, as the writer or as a reader.
+//   - A context that holds key as a reader gets another share of that grant. A separate reader would wait for a
+//     writer that waits for the first reader.
+//   - A reader that wants to write gets [dlock.ErrReentry], because it would wait for itself.
+//   - A new owner gets nil and nil.
+//
+// See [dlock.Reenter].
 func (s *RWSides) Reenter(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
 	lease, err := dlock.Reenter(ctx, &s.writer, key)
 	if lease != nil || err != nil {

@@ -28,8 +28,8 @@ const (
 // It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
 // PPoPP 2012. The zero value is ready for use.
 type Turns struct {
-	mu    sync.Mutex
-	lines map[string]*line
+	mu     sync.Mutex
+	queues map[string]*queue
 }
 
 // Take begins an acquisition of a key: it makes the first attempt. If others hold the key, it returns what waits for it. The
@@ -40,17 +40,14 @@ type Take func(ctx context.Context, s *Share) (lease *dlock.Lease, wait Wait, er
 // Wait waits until a key is granted, or ctx ends.
 type Wait func(ctx context.Context) (*dlock.Lease, error)
 
-// line is what a process has of one key. It exists while that is anything.
-type line struct {
+// queue is the state of one key in this process. It exists while it has a waiter, an attempt or a share.
+type queue struct {
 	key     string
 	waiters []*waiter // first come, first served
-	attempt *attempt  // the acquisition in flight, or nil
+	attempt *Share    // the acquisition in flight, or nil
 	share   *Share    // the grant that has turns left, or nil
 
-	first struct { // of the caller that made the line: one allocation for all of it
-		attempt attempt
-		share   Share
-	}
+	first Share // of the caller that created the queue: one allocation for both
 }
 
 // waiter is one call of Acquire that others precede.
@@ -74,29 +71,21 @@ func (o outcome) get() (*dlock.Lease, error) {
 	return o.lease, o.err
 }
 
-// attempt is an acquisition in flight. The first request of a caller that nobody precedes is sent by
-// this caller. All else is done by a goroutine, because it may outlive the caller that began it.
-type attempt struct {
-	cancel context.CancelCauseFunc
-	vain   bool          // all who wanted it have left
-	ended  chan struct{} // closed when err is set
-	err    error
-}
-
 var errNobodyWaits = errors.New("driver: nobody waits any more")
 
 // Acquire returns a lease of key: a turn under a grant of this process, or the first of a grant that take has acquired. It
 // waits until then, or until ctx ends. If take fails, all who wait at this moment get its error.
 func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Lease, error) {
 	t.mu.Lock()
-	l := t.lines[key]
+	l := t.queues[key]
 	if l == nil {
-		l = &line{key: key}
-		l.attempt = &l.first.attempt
-		if t.lines == nil {
-			t.lines = map[string]*line{}
+		l = &queue{key: key}
+		l.first.turns, l.first.queue = t, l
+		l.attempt = &l.first
+		if t.queues == nil {
+			t.queues = map[string]*queue{}
 		}
-		t.lines[key] = l
+		t.queues[key] = l
 		t.mu.Unlock()
 		return t.first(ctx, l, take)
 	}
@@ -108,9 +97,8 @@ func (t *Turns) Acquire(ctx context.Context, key string, take Take) (*dlock.Leas
 }
 
 // first is Acquire for a caller that nobody precedes.
-func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, error) {
-	s := &l.first.share
-	s.turns, s.line = t, l
+func (t *Turns) first(ctx context.Context, l *queue, take Take) (*dlock.Lease, error) {
+	s := &l.first
 	o, wait := s.take(ctx, take)
 	switch {
 	case wait != nil:
@@ -118,11 +106,11 @@ func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, er
 		t.mu.Lock()
 		l.waiters = slices.Insert(l.waiters, 0, w)
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-		l.attempt.cancel, l.attempt.ended = cancel, make(chan struct{})
+		s.cancel, s.settled = cancel, make(chan struct{})
 		t.mu.Unlock()
 		go t.acquire(ctx, s, wait, nil)
 		return t.await(l, w)
-	case o.err != nil && o.panicked == nil && ctx.Err() != nil: // about this caller alone
+	case o.err != nil && o.panicked == nil && over(ctx): // about this caller alone
 		t.mu.Lock()
 		l.attempt = nil
 		t.serve(l)
@@ -133,8 +121,14 @@ func (t *Turns) first(ctx context.Context, l *line, take Take) (*dlock.Lease, er
 	return o.get()
 }
 
+// over reports whether the time of ctx is over. A client of a store may say so before ctx does.
+func over(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && !time.Now().Before(deadline)
+}
+
 // await waits until w is served, or its ctx ends.
-func (t *Turns) await(l *line, w *waiter) (*dlock.Lease, error) {
+func (t *Turns) await(l *queue, w *waiter) (*dlock.Lease, error) {
 	select {
 	case o := <-w.done:
 		return o.get()
@@ -144,13 +138,13 @@ func (t *Turns) await(l *line, w *waiter) (*dlock.Lease, error) {
 }
 
 // leave takes w out, whose ctx has ended. If it was the last one, leave waits until the acquisition in flight is taken back.
-func (t *Turns) leave(l *line, w *waiter) error {
+func (t *Turns) leave(l *queue, w *waiter) error {
 	t.mu.Lock()
 	at := slices.Index(l.waiters, w)
-	var vain *attempt
+	var vain *Share
 	if at >= 0 {
 		l.waiters = slices.Delete(l.waiters, at, at+1)
-		if a := l.attempt; a != nil && a.ended != nil && len(l.waiters) == 0 && !a.vain {
+		if a := l.attempt; a != nil && a.cancel != nil && len(l.waiters) == 0 && !a.vain {
 			vain, a.vain = a, true
 		}
 		t.tidy(l)
@@ -166,7 +160,7 @@ func (t *Turns) leave(l *line, w *waiter) error {
 		_ = lease.Release(w.ctx) // to the next one, or the TTL frees it
 	case vain != nil:
 		vain.cancel(errNobodyWaits)
-		if <-vain.ended; errors.Is(vain.err, dlock.ErrUncertain) {
+		if <-vain.settled; errors.Is(vain.err, dlock.ErrUncertain) {
 			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 		}
 	}
@@ -174,27 +168,27 @@ func (t *Turns) leave(l *line, w *waiter) error {
 }
 
 // serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
-func (t *Turns) serve(l *line) {
+func (t *Turns) serve(l *queue) {
 	switch s := l.share; {
 	case len(l.waiters) == 0 || l.attempt != nil:
 	case s == nil:
 		w := l.waiters[0]
 		ctx, cancel := context.WithCancelCause(context.WithoutCancel(w.ctx))
-		l.attempt = &attempt{cancel: cancel, ended: make(chan struct{})}
-		go t.acquire(ctx, &Share{turns: t, line: l}, nil, w.take)
+		l.attempt = &Share{turns: t, queue: l, cancel: cancel, settled: make(chan struct{})}
+		go t.acquire(ctx, l.attempt, nil, w.take)
 	case s.end == nil: // its holder may be slow
 		s.end = time.AfterFunc(time.Until(s.until), func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.shut(s)
+			s.shut()
 		})
 	}
 	t.tidy(l)
 }
 
-func (t *Turns) tidy(l *line) {
-	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.lines[l.key] == l {
-		delete(t.lines, l.key)
+func (t *Turns) tidy(l *queue) {
+	if len(l.waiters) == 0 && l.attempt == nil && l.share == nil && t.queues[l.key] == l {
+		delete(t.queues, l.key)
 	}
 }
 
@@ -210,25 +204,24 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 			return lease, nil, err
 		})
 	}
-	a := s.line.attempt
 	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
 		_ = o.lease.Release(ctx)
 	}
-	a.err = o.err
-	a.cancel(nil)
-	close(a.ended)
+	s.err = o.err
+	s.cancel(nil)
+	close(s.settled)
 }
 
 // settle ends the attempt of s. Of those who wait, n get its lease, or all its error.
 func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	t.mu.Lock()
-	l, a := s.line, s.line.attempt
+	l := s.queue
 	l.attempt = nil
 	if o.err == nil && s.grant.Release != nil && !s.over {
-		l.share, s.until = s, time.Now().Add(maxSharing)
+		l.share, s.lease, s.until = s, o.lease, time.Now().Add(maxSharing)
 	}
 	switch {
-	case a.vain && o.err != nil: // those who wait now have come later
+	case s.vain && o.err != nil: // those who wait now have come later
 		n = 0
 	case o.err != nil:
 		n = len(l.waiters)
@@ -243,19 +236,8 @@ func (t *Turns) settle(s *Share, o outcome, n int) (served int) {
 	return len(waiters)
 }
 
-// take runs take. A panic is one of the waiter that is first, and an error to the others.
-func (s *Share) take(ctx context.Context, take Take) (o outcome, wait Wait) {
-	defer func() {
-		if o.panicked = recover(); o.panicked != nil {
-			o.err = fmt.Errorf("driver: the acquisition of another caller has panicked: %v", o.panicked)
-		}
-	}()
-	o.lease, wait, o.err = take(ctx, s)
-	return o, wait
-}
-
 // next takes out up to n of those who wait. It requires mu.
-func (l *line) next(n int) (served []*waiter) {
+func (l *queue) next(n int) (served []*waiter) {
 	n = min(n, len(l.waiters))
 	served = slices.Clone(l.waiters[:n])
 	l.waiters = slices.Delete(l.waiters, 0, n)
@@ -266,104 +248,30 @@ func (l *line) next(n int) (served []*waiter) {
 func (t *Turns) Waiting(key string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	l := t.lines[key]
+	l := t.queues[key]
 	if l == nil {
 		return 0
 	}
 	n := len(l.waiters)
-	if l.attempt != nil && n > 0 {
+	if n > 0 && l.attempt != nil && l.attempt.cancel != nil {
 		n--
 	}
 	return n
 }
 
-// Shut ends the sharing of the grants of key: their tokens are behind, or somebody else is to have the key.
+// Shut ends the sharing of the grants of key, and of one that may be on its way: their tokens are behind, or somebody else
+// is to have the key.
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if l := t.lines[key]; l != nil && l.share != nil {
-		t.shut(l.share)
+	l := t.queues[key]
+	if l == nil {
+		return
 	}
-}
-
-// shut ends the sharing of a grant. It requires mu.
-func (t *Turns) shut(s *Share) {
-	s.over = true
-	if s.end != nil {
-		s.end.Stop()
+	if l.attempt != nil {
+		l.attempt.over = true
 	}
-	if s.line.share == s {
-		s.line.share = nil
-		t.serve(s.line)
+	if l.share != nil {
+		l.share.shut()
 	}
-}
-
-// Share is a grant that the callers of one process share.
-type Share struct {
-	turns *Turns
-	line  *line
-	grant dlock.Grant // of the store, with the first token of its block
-	turn  uint64
-	until time.Time   // no turn begins later
-	end   *time.Timer // shuts it then, if anybody waits
-	over  bool
-}
-
-// Of returns the grant of the first turn under g, which the store keeps until the last one has been released. A nil
-// Share returns g.
-func (s *Share) Of(g dlock.Grant) dlock.Grant {
-	if s == nil {
-		return g
-	}
-	s.grant = g
-	return s.of(0)
-}
-
-// of returns the grant of a turn. Its release passes the grant of the store on, to the next turn or to the store.
-func (s *Share) of(turn uint64) dlock.Grant {
-	g := s.grant.OfTurn(turn)
-	g.Release = func(ctx context.Context) error {
-		if s.pass() {
-			return nil
-		}
-		return s.grant.Release(ctx)
-	}
-	g.Ended = func(outcome error) { s.ended(turn, outcome) }
-	return g
-}
-
-// ended says that a turn is over. If it was the last one, so is the grant.
-func (s *Share) ended(turn uint64, outcome error) {
-	s.turns.mu.Lock()
-	last := s.turn == turn
-	if last {
-		s.turns.shut(s)
-	}
-	s.turns.mu.Unlock()
-	if last && s.grant.Ended != nil {
-		s.grant.Ended(outcome)
-	}
-}
-
-// pass gives the grant to the next who waits, if it has another turn.
-func (s *Share) pass() bool {
-	t := s.turns
-	t.mu.Lock()
-	var next []*waiter
-	if s.line.share == s {
-		next = s.line.next(1)
-	}
-	if len(next) > 0 {
-		s.turn++
-	}
-	turn := s.turn
-	if len(next) == 0 || turn+1 == TurnsPerGrant {
-		t.shut(s)
-	}
-	t.mu.Unlock()
-	if len(next) == 0 {
-		return false
-	}
-	next[0].done <- outcome{lease: dlock.NewLease(next[0].ctx, s.of(turn))}
-	return true
 }

@@ -13,101 +13,6 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// bank is a store with one key, which takes a second to answer.
-type bank struct {
-	driver.Turns
-
-	free     chan struct{} // has an element while nobody holds the key
-	token    uint64
-	maxHold  time.Duration
-	unshared bool
-
-	mu      sync.Mutex
-	failing error
-	panics  bool
-	grants  int
-	ended   int
-}
-
-// set makes the store fail, or panic, or work again.
-func (b *bank) set(failing error, panics bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.failing, b.panics = failing, panics
-}
-
-func newBank() *bank {
-	b := &bank{free: make(chan struct{}, 1)}
-	b.free <- struct{}{}
-	return b
-}
-
-func (b *bank) acquire(ctx context.Context) (*dlock.Lease, error) { return b.Acquire(ctx, "k", b.take) }
-
-func (b *bank) take(_ context.Context, s *driver.Share) (*dlock.Lease, driver.Wait, error) {
-	time.Sleep(time.Second)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.panics:
-		panic("in the store")
-	case b.failing != nil:
-		return nil, nil, b.failing
-	}
-	return nil, func(ctx context.Context) (*dlock.Lease, error) {
-		select {
-		case <-b.free:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.grants++
-		b.token += driver.TurnsPerGrant
-		if b.unshared {
-			s = nil
-		}
-		return dlock.NewLease(ctx, s.Of(dlock.Grant{
-			Key: "k", Fence: dlock.Fence{Token: b.token, Owner: "o"}, Sent: time.Now(), TTL: time.Hour, MaxHold: b.maxHold,
-			Release: func(context.Context) error { b.free <- struct{}{}; return nil },
-			Ended: func(error) {
-				b.mu.Lock()
-				defer b.mu.Unlock()
-				b.ended++
-			},
-		})), nil
-	}, nil
-}
-
-// bubble runs f on fake time with a new store, which is free again at the end.
-func bubble(t *testing.T, f func(t *testing.T, b *bank)) {
-	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		b := newBank()
-		f(t, b)
-		synctest.Wait()
-		if len(b.free) != 1 || b.Waiting("k") != 0 || b.ended != b.grants {
-			t.Errorf("of %d grants %d have ended, %d wait", b.grants, b.ended, b.Waiting("k"))
-		}
-	})
-}
-
-func (b *bank) hold(t *testing.T) *dlock.Lease {
-	t.Helper()
-	lease, err := b.acquire(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lease
-}
-
-func giveBack(t *testing.T, l *dlock.Lease) {
-	t.Helper()
-	if err := l.Release(t.Context()); err != nil {
-		t.Error(err)
-	}
-}
-
 // Turns are granted in the order of the calls, each with a higher token, and a grant has no more of them than it has tokens.
 func TestTurnsAreInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
@@ -142,86 +47,6 @@ func TestTurnsAreInOrder(t *testing.T) {
 		}
 		if b.grants != 3 {
 			t.Errorf("%d grants for %d turns, want 3", b.grants, all+1)
-		}
-	})
-}
-
-// The holder of a turn may be slow. Then the next acquisition begins after 20 ms, and no turn after that.
-func TestSlowTurnIsTheLastOne(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bank) {
-		first := b.hold(t)
-		next := make(chan *dlock.Lease)
-		go func() { next <- b.hold(t) }()
-		time.Sleep(10 * time.Millisecond)
-		if b.Waiting("k") != 1 {
-			t.Error("the waiter has a place of its own in the store, and the grant has a turn left")
-		}
-		time.Sleep(time.Minute)
-		if b.Waiting("k") != 0 {
-			t.Error("the waiter has no place in the store, and the grant has no turn left")
-		}
-		giveBack(t, first)
-		giveBack(t, <-next)
-		if b.grants != 2 {
-			t.Errorf("%d grants, want 2", b.grants)
-		}
-	})
-}
-
-// A grant that is lost has no turn left.
-func TestLostGrantHasNoTurns(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bank) {
-		b.maxHold = 5 * time.Millisecond
-		first := b.hold(t)
-		next := make(chan *dlock.Lease)
-		go func() { next <- b.hold(t) }()
-		<-first.Done()
-		lost := time.Now()
-		if err := first.Release(t.Context()); !errors.Is(err, dlock.ErrLost) {
-			t.Errorf("Release = %v", err)
-		}
-		b.free <- struct{}{} // the TTL is over
-		lease := <-next
-		if d := time.Since(lost); d > time.Second {
-			t.Errorf("the next acquisition takes %v, want one answer of the store", d)
-		}
-		if b.grants != 2 || lease.Fence().Token <= first.Fence().Token {
-			t.Errorf("%d grants, tokens %d and %d", b.grants, first.Fence().Token, lease.Fence().Token)
-		}
-		giveBack(t, lease)
-	})
-}
-
-// Each turn has the whole of MaxHold.
-func TestMaxHoldIsThatOfATurn(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bank) {
-		b.maxHold = 15 * time.Millisecond
-		first := b.hold(t)
-		next := make(chan *dlock.Lease)
-		go func() { next <- b.hold(t) }()
-		time.Sleep(14 * time.Millisecond)
-		giveBack(t, first)
-		lease := <-next
-		time.Sleep(14 * time.Millisecond)
-		if err := lease.Err(); err != nil || b.grants != 1 {
-			t.Errorf("the turn has ended early: %v, %d grants", err, b.grants)
-		}
-		giveBack(t, lease)
-	})
-}
-
-// Shut makes the next caller acquire its own lease.
-func TestShutEndsTheSharing(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bank) {
-		first := b.hold(t)
-		next := make(chan *dlock.Lease)
-		go func() { next <- b.hold(t) }()
-		synctest.Wait()
-		b.Shut("k")
-		giveBack(t, first)
-		giveBack(t, <-next)
-		if b.grants != 2 {
-			t.Errorf("%d grants, want 2", b.grants)
 		}
 	})
 }
@@ -303,25 +128,32 @@ func TestWaitersShareAFailure(t *testing.T) {
 // The end of a caller's time during its first request is its own affair.
 func TestFirstCallerFailsAlone(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
-		b.set(errAway, false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second/2)
 		defer cancel()
-		failed := make(chan error, 1)
-		go func() {
-			_, err := b.acquire(ctx)
-			failed <- err
-		}()
-		synctest.Wait()
-		next := make(chan *dlock.Lease)
-		go func() { next <- b.hold(t) }()
-		time.Sleep(time.Second)
-		if err := <-failed; !errors.Is(err, errAway) {
-			t.Errorf("Acquire = %v", err)
+		for _, ctx := range []context.Context{ctx, passed{t.Context()}} {
+			b.set(errAway, false)
+			failed := make(chan error, 1)
+			go func() {
+				_, err := b.acquire(ctx)
+				failed <- err
+			}()
+			synctest.Wait()
+			next := make(chan *dlock.Lease)
+			go func() { next <- b.hold(t) }()
+			time.Sleep(time.Second)
+			if err := <-failed; !errors.Is(err, errAway) {
+				t.Errorf("Acquire = %v", err)
+			}
+			b.set(nil, false)
+			giveBack(t, <-next)
 		}
-		b.set(nil, false)
-		giveBack(t, <-next)
 	})
 }
+
+// passed is a context whose deadline a client of the store has noticed first.
+type passed struct{ context.Context } //nolint:containedctx // It is one.
+
+func (passed) Deadline() (time.Time, bool) { return time.Now(), true }
 
 // A panic is one of the caller that is first. The others get an error, and nobody is left waiting.
 func TestPanicOfAnAcquisition(t *testing.T) {

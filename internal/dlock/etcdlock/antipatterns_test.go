@@ -17,9 +17,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The tests of this file keep the wrong variant, which is the Mutex of etcd's own
-// library, alongside the right one: they show that the trap is real, and that the test
-// would see it.
+// The tests of this file run the wrong variant, the Mutex of etcd's own library, alongside the right one. So they
+// show that the trap is real, and that the test detects it.
 
 // far is a TTL that is not over within a test: what is reported in time was not found
 // by a renewal.
@@ -122,8 +121,7 @@ func harms(admin *clientv3.Client) map[string]func(t testing.TB, queue string) {
 	}
 }
 
-// A holder hears at once that its lease was revoked or its key deleted, long before its
-// next renewal.
+// A holder is notified at once if its lease was revoked or its key deleted, long before its next renewal.
 func TestHolderIsNotifiedAtOnce(t *testing.T) {
 	t.Parallel()
 	ctx, addr := bounded(t), testbedtest.Etcd(t)
@@ -169,8 +167,7 @@ func TestHolderIsNotifiedAtOnce(t *testing.T) {
 	}
 }
 
-// A waiter whose lease is gone must not wait on for a turn that never comes, nor have
-// the key when the holder leaves.
+// A waiter whose lease is gone must stop waiting, and must not get the key when the holder releases it.
 func TestWaiterWhoseLeaseIsGone(t *testing.T) {
 	t.Parallel()
 	ctx, addr := bounded(t), testbedtest.Etcd(t)

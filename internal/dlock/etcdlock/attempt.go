@@ -16,7 +16,7 @@ import (
 
 // acquire takes key, or a place in its queue.
 func (s *store) acquire(ctx context.Context, key, kind string, backend any, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-	p, answer, err := s.enter(ctx, key, kind, inLine)
+	p, answer, err := s.enter(ctx, key, kind, entering)
 	if err != nil {
 		return nil, nil, err
 	}

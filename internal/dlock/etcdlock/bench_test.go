@@ -20,8 +20,8 @@ import (
 // taker takes a key and returns how to release it.
 type taker func(ctx context.Context, key string) (release func(context.Context) error, err error)
 
-// subjects are this package and the library of etcd, whose Mutex needs a session for
-// each holder: it is made once, which a lease for each holder is not.
+// subjects are this package and the library of etcd. The Mutex of the library needs a session, which is created once:
+// a lease for each holder would cost more.
 func subjects(b *testing.B, addr string) map[string]func(b *testing.B) taker {
 	b.Helper()
 	return map[string]func(b *testing.B) taker{
@@ -135,8 +135,8 @@ func BenchmarkContended(b *testing.B) {
 	})
 }
 
-// BenchmarkHandOff has two clients pass a key to and fro: what is measured is the
-// time from the call that releases until the other one has it.
+// BenchmarkHandOff has two clients pass a key to and fro. It measures the time from the call that releases until the
+// other client has the key.
 func BenchmarkHandOff(b *testing.B) {
 	each(b, func(b *testing.B, open func(b *testing.B) taker) {
 		takers, key := [2]taker{open(b), open(b)}, rand.Text()

@@ -23,9 +23,8 @@ const (
 )
 
 // NewClient returns a client for locks on the members at addresses, HOST:PORT,...,
-// which all are tried in turn; USER:PASSWORD@ may stand before the first. It connects
-// when it is first used, but with a user at once, for three seconds at most. It logs
-// nothing.
+// which are tried in turn; USER:PASSWORD@ may precede the first. It connects
+// when it is first used, but with a user at once, for three seconds at most. It logs nothing.
 func NewClient(addresses string, options ...grpc.DialOption) (*clientv3.Client, error) {
 	cfg := clientv3.Config{
 		DialTimeout: pingTimeout, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,

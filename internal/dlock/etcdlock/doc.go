@@ -1,7 +1,7 @@
 // Package etcdlock implements [dlock.Locker] on etcd. Each holder and each waiter has an etcd lease and one key under
-// it. A lock is granted to processes in the order in which their keys were created. The callers of one process take turns
-// under its grant: at most 16, within 20 ms (TurnsOfAGrant, OthersWaitForOneGrant; see [driver.Turns]). [RW] is a read/write lock on
-// such a queue.
+// it. A lock is granted to processes in the order in which their keys were created. The callers of one process take
+// turns under its grant: at most 16, within 20 ms (TurnsOfAGrant, OthersWaitForOneGrant; see [driver.Turns]). [RW] is
+// a read/write lock on such a queue.
 //
 // # Data
 //
@@ -12,9 +12,9 @@
 // random digits, and the number of the acquisition that uses the lease. Every acquisition has a new OWNER, so
 // a late request of an earlier acquisition affects no existing key.
 //
-// The holder is the OWNER whose key was created first. The fencing token is 16 times the revision of that creation, plus
-// the number of the turn. Revisions
-// count the changes of all of etcd and never decrease. So the tokens of a key increase, even if its queue was deleted.
+// The holder is the OWNER whose key was created first. The fencing token is 16 times the revision of that creation,
+// plus the number of the turn. Revisions count the changes of all of etcd and never decrease. So the tokens of a key
+// increase, even if its queue was deleted.
 //
 // # Operations
 //
@@ -44,38 +44,38 @@
 // # Lease validity
 //
 // A lease is renewed from before the wait. Acquire returns it with the validity of its last renewal, and only if that
-// is not over. A waiter whose lease has expired or was revoked never holds the key: it gets [dlock.ErrUncertain] and
+// is not over. A waiter whose lease has expired or was revoked never holds the key. It gets [dlock.ErrUncertain] and
 // [dlock.ErrLost], has lost its place, and rejoins at the end of the queue.
 //
 // A renewal counts only if the lease was renewed and the key is as it was created. A leader that was paused and
 // replaced can still answer renewals for a moment after it resumes. So the read that is sent with the renewal must be
-// answered in the same term, which shows that the leader was leading after the renewal was sent. Every new leader
+// answered in the same term. That shows that the leader was leading after the renewal was sent. Every new leader
 // keeps all leases for a whole TTL from its election, so the holder's lease validity ends before its lease.
 //
-// One fault remains. A leader that was paused for longer than a TTL and was replaced may revoke leases when it resumes, though
-// the next leader has renewed them (etcd issue 15247: etcd 3.4.23 does it about every other time, later releases
-// try not to). Then the next holder gets the key while the previous holder is being notified. The fencing token refuses
-// the writes of the previous holder.
+// One fault remains. A leader that was paused for longer than a TTL and replaced may revoke leases when it resumes,
+// though the next leader has renewed them. This is etcd issue 15247: etcd 3.4.23 does it about every other time,
+// later releases try not to. Then the next holder gets the key while the previous holder is being notified. The
+// fencing token refuses the writes of the previous holder.
 //
 // Release reports a key that was deleted before.
 //
 // # Unknown outcomes
 //
-// A request without a response may have created a key. Acquire then returns [dlock.ErrUncertain] at once, and the lease is
-// revoked in the background until etcd responds. The lease of a lost holder is revoked the same way. The client chooses
-// the id of a lease, so it can revoke a lease even if the response to its grant was lost. A request that arrives after
-// the revocation writes nothing. Close waits for these revocations. A waiter whose context ends leaves the queue before Acquire
-// returns, if etcd responds within a quarter of Config.Timeout.
+// A request without a response may have created a key. Acquire then returns [dlock.ErrUncertain] at once, and the
+// lease is revoked in the background until etcd responds. The lease of a lost holder is revoked the same way. The
+// client chooses the id of a lease, so it can revoke a lease even if the response to its grant was lost. A request
+// that arrives after the revocation writes nothing. Close waits for these revocations. A waiter whose context ends
+// leaves the queue before Acquire returns, if etcd responds within a quarter of Config.Timeout.
 //
 // A refusal by etcd (no space, no permission, too many requests) is not an unknown outcome: nothing was written.
 //
 // # Failures
 //
-//	a holder or waiter dies      its key remains for the rest of the TTL, and half a second until etcd notices
-//	etcd changes its leader      all leases last another TTL
-//	a server restarts            its data is there
-//	there is no quorum           nothing is granted or refused; holders are notified at the end of their lease validity
-//	a member is paused           requests go to all members in turn, so every third one costs its Timeout, for 13 s
+//	a holder or waiter dies      Its key remains for the rest of the TTL, and half a second until etcd notices.
+//	etcd changes its leader      All leases last another TTL.
+//	a server restarts            Its data is there.
+//	there is no quorum           Nothing is granted or refused. Holders are notified at the end of their lease validity.
+//	a member is paused           Requests go to all members in turn, so every third one costs its Timeout, for 13 s.
 //
 // If etcd loses its data or is restored from an old backup, its revisions, and so its fencing tokens, are low. A
 // resource that has accepted a higher token refuses them with [dlock.ErrFenced], until its token offset is raised.

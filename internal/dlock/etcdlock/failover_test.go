@@ -46,7 +46,7 @@ func TestQuorumLost(t *testing.T) {
 		}
 		unavailable(ctx, t, l, key)
 		unavailable(ctx, t, l, rand.Text())
-		told(t, lease)
+		awaitEnd(t, lease)
 		if d := time.Since(start); d > 4*ttl {
 			t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
 		}
@@ -79,10 +79,9 @@ func clustered(t *testing.T, f func(t testing.TB, tr *trial, c *testbed.EtcdClus
 	})
 }
 
-// TestHistoryWithPausedLeaders stops the leader, for longer than a TTL too. When it continues
-// it takes itself for the leader for a moment, and has leases revoked that were renewed
-// with the next one meanwhile (etcd issue 15247). No client can prevent that: holders
-// lose what they hold, are notified, and their fencing tokens are out of date.
+// TestHistoryWithPausedLeaders pauses the leader, for longer than a TTL too. When it resumes, it still acts as leader
+// for a moment. It has leases revoked that were renewed by the next leader (etcd issue 15247). No client can prevent
+// that: holders lose their locks and are notified, and their fencing tokens are out of date.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
@@ -136,7 +135,7 @@ func TestHolderIsNotifiedOfALossUnderAFormerLeader(t *testing.T) {
 	})
 }
 
-// TestHistoryOfKilledLeaders kills the leader; it comes back with its data.
+// TestHistoryOfKilledLeaders kills the leader, which restarts with its data.
 func TestHistoryOfKilledLeaders(t *testing.T) {
 	t.Parallel()
 	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {

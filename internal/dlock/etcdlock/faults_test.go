@@ -13,8 +13,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// told waits until lease has ended, for two TTLs at most.
-func told(t testing.TB, lease *dlock.Lease) {
+// awaitEnd waits until lease has ended, for two TTLs at most.
+func awaitEnd(t testing.TB, lease *dlock.Lease) {
 	t.Helper()
 	select {
 	case <-lease.Done():
@@ -26,7 +26,7 @@ func told(t testing.TB, lease *dlock.Lease) {
 	}
 }
 
-// A server that comes back empty counts its revisions from the start. The fencing tokens that
+// A server that restarts empty counts its revisions from the start. The fencing tokens that
 // it gives out are low then: a resource refuses them, and never takes one for a newer
 // one than it is.
 func TestServerThatLosesItsData(t *testing.T) {
@@ -42,7 +42,7 @@ func TestServerThatLosesItsData(t *testing.T) {
 		if err := errors.Join(server.Kill(), server.RestartEmpty(ctx)); err != nil {
 			t.Fatal(err)
 		}
-		told(t, before)
+		awaitEnd(t, before)
 		var next *dlock.Lease
 		testbedtest.Eventually(t, "the lock", func() (ok bool) {
 			var err error
@@ -81,7 +81,7 @@ func TestServerThatIsUnavailable(t *testing.T) {
 				if d := time.Since(start); d > 4*ttl/3+ttl {
 					t.Errorf("four attempts took %v", d)
 				}
-				told(t, lease)
+				awaitEnd(t, lease)
 				if d := time.Since(start); d > 3*ttl {
 					t.Errorf("the lease ended after %v, its TTL is %v", d, ttl)
 				}

@@ -27,7 +27,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return l.s.force(ctx, key)
 }
 
-// queue returns those who hold key, and how many wait behind them.
+// queue returns the holders of key, and how many callers wait for it.
 func (s *store) queue(ctx context.Context, key string) (holders []*mvccpb.KeyValue, waiters int, err error) {
 	if err := checkKey(key); err != nil {
 		return nil, 0, err

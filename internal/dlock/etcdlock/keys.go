@@ -62,8 +62,8 @@ func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Granted(
 
 func end(prefix string) []byte { return []byte(clientv3.GetPrefixRangeEnd(prefix)) }
 
-// ownerOf names a tenure. It is the owner in the fencing token of a grant too: the id of a lease
-// is random, and never given out again, and no two tenures of a lease have one number.
+// ownerOf names a tenure. It is also the owner in the fencing token of a grant. The id of a lease is random and never
+// reused, and the tenures of a lease have different numbers.
 func ownerOf(t tenure) string { return fmt.Sprintf("%016x-%d", t.id, t.number) }
 
 // leaseOf is the lease of an owner.

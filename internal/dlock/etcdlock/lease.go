@@ -127,8 +127,8 @@ func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
 	}
 }
 
-// tell ends the lease of p, because its key was deleted.
-func (s *store) tell(ctx context.Context, p *place) {
+// lose ends the lease of p, because its key was deleted.
+func (s *store) lose(ctx context.Context, p *place) {
 	h := p.held()
 	loss := &dlock.LostError{Key: h.Key, Fence: h.Fence}
 	s.explain(ctx, []dlock.Held{h}, []error{loss})
@@ -140,10 +140,8 @@ func (p *place) lost() error {
 	return fmt.Errorf("%w: its place in the queue is gone: %w", dlock.ErrUncertain, p.lease.Err())
 }
 
-// release releases the key by deleting it, and leaves the lease to the next place. If
-// it does not become known that the key was deleted, and by this, the lease is revoked
-// instead: it is not used again before all that was ever written under it is known to
-// be gone.
+// release releases the key by deleting it, and leaves the lease to the next place. If etcd does not confirm that this
+// request deleted the key, the lease is revoked instead. So no lease is reused while a key may remain under it.
 func (p *place) release(ctx context.Context) error {
 	p.end()
 	limit := p.s.cfg.Timeout
@@ -181,8 +179,8 @@ func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 	}))
 }
 
-// granted is the last poll before the caller gets its lease: a waiter whose lease
-// has ended must not have the key, whatever the queue says.
+// granted is the last poll before the caller gets its lease. A waiter whose lease has ended must not have the key,
+// whatever the queue contains.
 func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 	if p.lease.Err() != nil {
 		p.leave(ctx)

@@ -9,9 +9,9 @@ import (
 
 // tenure is one use of a lease of etcd, by one place.
 //
-// A lease serves one holder or waiter at a time, and may serve another one later (see Lease pool). The etcd library has
-// one lease per session instead: two of its Mutexes on one session both lock, and a session does not notice
-// that its key was deleted.
+// A lease serves one holder or waiter at a time, and may serve another one later (see Lease pool). The etcd library
+// has one lease per session instead. Two of its Mutexes on one session both lock, and a session does not notice that
+// its key was deleted.
 type tenure struct {
 	id     int64
 	number int       // of the uses of this lease
@@ -26,17 +26,13 @@ func newTenure() tenure {
 // maxIdle is how many leases a pool has at most.
 const maxIdle = 64
 
-// pool has leases that nobody uses. Each is granted and revoked by a commit of its own,
-// which those that come after one another share that way.
+// pool has unused leases. To grant and to revoke an etcd lease takes a commit each, as many as the lock itself. So
+// leases are reused: a release deletes the key, and leaves the lease to the next acquisition of the same Locker. The
+// lease must be younger than a third of its TTL.
 //
-// An idle lease is not renewed. It is used again only while it is young, counted from the request that granted it. So
-// most of its TTL is left, whatever became of a renewal. A lease that is too old is revoked, and an unused lease
-// expires. A lease enters the pool only if all keys that were written under it are known to be deleted.
-//
-// To grant and to revoke an etcd lease takes a commit each, as many as the lock itself. So leases are reused: a
-// release deletes the key, and leaves the lease to the next acquisition of the same Locker, if the lease was granted
-// less than a third of its TTL ago. The lease validity of the next holder counts from that grant, and depends on no
-// renewal. At most 64 leases are pooled. They are not renewed, and expire by their TTL. Close revokes them.
+// An idle lease is not renewed. The lease validity of the next holder counts from the request that granted the lease,
+// and depends on no renewal. At most 64 leases are pooled. A lease that is too old is revoked, an unused lease
+// expires by its TTL, and Close revokes the others.
 //
 // A lease is reused only if etcd has confirmed that the release deleted the key, or that the key was never written.
 // Otherwise, and after any loss, the lease is revoked. So no request in flight can leave a key under a reused lease.

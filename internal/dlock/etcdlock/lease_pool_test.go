@@ -38,9 +38,8 @@ func leases(t testing.TB, admin *clientv3.Client) int {
 	return len(found.Leases)
 }
 
-// TestLeaseServesOneAtATime reads in the history of etcd that no lease ever had two keys,
-// whatever was cancelled and whichever reply was lost, and that none was used again after
-// a release of unknown outcome.
+// TestLeaseServesOneAtATime reads the history of etcd while calls are cancelled and replies are lost. No lease ever
+// had two keys, and none was used again after a release of unknown outcome.
 func TestLeaseServesOneAtATime(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -49,12 +48,12 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
 		var load, faults sync.WaitGroup
 		var mu sync.Mutex
-		doubtful, used := map[string]bool{}, map[string]bool{}
+		unknown, used := map[string]bool{}, map[string]bool{}
 		again := false // whether a lease was seen twice
 		proven := func() bool {
 			mu.Lock()
 			defer mu.Unlock()
-			return len(doubtful) > 0 && again
+			return len(unknown) > 0 && again
 		}
 		keys := []string{rand.Text(), rand.Text(), rand.Text()}
 		over := make(chan struct{})
@@ -87,7 +86,7 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 						again = again || used[leaseOf(owner)]
 						used[leaseOf(owner)] = true
 						if err != nil && !errors.Is(err, dlock.ErrLost) {
-							doubtful[owner] = true
+							unknown[owner] = true
 						}
 						mu.Unlock()
 					}
@@ -101,17 +100,17 @@ func TestLeaseServesOneAtATime(t *testing.T) {
 		most := 0
 		for owner, uses := range h.uses {
 			most = max(most, uses)
-			if doubtful[owner] && h.last[leaseOf(owner)] != owner {
+			if unknown[owner] && h.last[leaseOf(owner)] != owner {
 				t.Errorf("the lease of %s has served %s, although it was not known whether that was released", owner, h.last[leaseOf(owner)])
 			}
 		}
-		if len(doubtful) == 0 || most < 2 {
-			t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(doubtful), most)
+		if len(unknown) == 0 || most < 2 {
+			t.Errorf("%d releases of unknown outcome, %d uses of one lease at most: that proves nothing", len(unknown), most)
 		}
 	})
 }
 
-// usage is what the history of etcd tells of leases.
+// usage is what the history of etcd records of leases.
 type usage struct {
 	uses map[string]int    // of the lease of an owner, up to that one
 	last map[string]string // owner by lease

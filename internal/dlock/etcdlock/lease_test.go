@@ -24,7 +24,7 @@ func TestRenewalReadsTheKey(t *testing.T) {
 		l, key := locker(t, client(t, addr, grpc.WithChainStreamInterceptor(deaf))), rand.Text()
 		lease := take(ctx, t, l, key)
 		harms(client(t, addr))["key deleted"](t, lockQueue(key))
-		told(t, lease)
+		awaitEnd(t, lease)
 	})
 }
 
@@ -71,12 +71,12 @@ func TestRenewalByAFormerLeader(t *testing.T) {
 			return stream, err
 		}
 		l := locker(t, client(t, testbedtest.Etcd(t), grpc.WithChainStreamInterceptor(former)))
-		told(t, take(ctx, t, l, rand.Text()))
+		awaitEnd(t, take(ctx, t, l, rand.Text()))
 	})
 }
 
-// Who is given a lease that is not new trusts it for as long as it has left, and not for
-// a TTL from now: without renewals it ends before its key does.
+// A reused lease is valid for the rest of its TTL, and not for a TTL from now. Without renewals its validity ends
+// before its key does.
 func TestReusedLeaseIsValidForItsRest(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

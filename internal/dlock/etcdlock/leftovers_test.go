@@ -21,9 +21,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestNothingIsLeftBehind has many waiters give up at random moments, on a server of their
-// own: it has no key, lease or watch of theirs in the end, and this process no
-// goroutine, for which TestMain looks.
+// TestNothingIsLeftBehind has many waiters give up at random moments, on a server of their own. In the end the server
+// has no key, lease or watch of theirs. TestMain checks that this process has no goroutine left.
 func TestNothingIsLeftBehind(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -73,7 +72,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	})
 }
 
-// Who finds a key free, and somebody else is faster, has a lease already.
+// A caller that finds a key free, and then loses the race for it, has a lease already.
 func TestLostRaceLeavesNoLease(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

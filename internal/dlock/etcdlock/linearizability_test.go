@@ -136,8 +136,8 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 	})
 }
 
-// TestHistoryOfRevokedLeases has somebody revoke leases, of those who hold and of those
-// who wait, and delete their keys.
+// TestHistoryOfRevokedLeases has somebody revoke leases of holders and of waiters, and delete
+// their keys.
 func TestHistoryOfRevokedLeases(t *testing.T) {
 	t.Parallel()
 	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
@@ -164,7 +164,7 @@ func TestHistoryOfRevokedLeases(t *testing.T) {
 	})
 }
 
-// TestHistoryOfRestarts kills the server again and again; it comes back with its data.
+// TestHistoryOfRestarts kills the server again and again, and it restarts with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
 	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {

@@ -16,8 +16,8 @@ import (
 // commit, half a round trip for the notification, and a poll in the memory of one member. A waiter that knows that only
 // the holder was ahead needs no poll. All watches of a Locker share one stream.
 //
-// A key that is held for more than 100 ms is watched, so that its holder is notified at once if the key is deleted or the
-// lease revoked. A watch from the start would cost a third of the throughput of short holds.
+// A key that is held for more than 100 ms is watched. Its holder is notified at once if the key is deleted or the lease
+// revoked. A watch from the start would cost a third of the throughput of short holds.
 type Locker struct {
 	s     *store
 	turns driver.Turns
@@ -38,10 +38,9 @@ func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
 	return &Locker{s: newStore(cli, cfg)}, nil
 }
 
-// Acquire implements [dlock.Locker]. It waits in the queue of key, where all callers of the process share
-// a place; see [driver.Turns]. If the
-// place is lost, because etcd was not notified of it for a TTL or because somebody
-// revoked its lease, they get [dlock.ErrUncertain] together with [dlock.ErrLost].
+// Acquire implements [dlock.Locker]. It waits in the queue of key, where all callers of the process share a place;
+// see [driver.Turns]. The place is lost if no renewal reaches etcd for a TTL, or if the lease of the place is
+// revoked. Then the callers get [dlock.ErrUncertain] together with [dlock.ErrLost].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err

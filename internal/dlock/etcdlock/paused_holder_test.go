@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// holderServer tells the process of a paused holder where its server is.
+// holderServer names the variable with the server's address for the process of a paused holder.
 const holderServer = "SHOP_TEST_HOLDER_ETCD"
 
 // TestHolderProcess is no test: it is what the process of TestHistoryWithPausedHolders runs.

@@ -31,7 +31,7 @@ type place struct {
 func (s *store) newPlace(key, kind string, t tenure) *place {
 	p := &place{s: s, key: key, kind: kind, tenure: t, owner: ownerOf(t)}
 	p.own = s.keys.own(key, kind, p.owner)
-	p.watch = &watch{key: p.own, told: p.told}
+	p.watch = &watch{key: p.own, onEvent: p.onEvent}
 	return p
 }
 
@@ -39,7 +39,8 @@ func (p *place) held() dlock.Held {
 	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
 }
 
-// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the next revision.
+// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the
+// next revision.
 func tokenOf(revision int64) uint64 { return uint64(revision) * driver.TurnsPerGrant }
 
 // after calls f after d, unless the grant is over by then.
@@ -69,9 +70,9 @@ func (p *place) leave(ctx context.Context) {
 	_ = p.lease.Release(ctx)
 }
 
-// told is called by the notifier with each event of own.
-func (p *place) told() {
+// onEvent is called by the notifier with each event of own.
+func (p *place) onEvent() {
 	if _, end, _ := p.s.notifier.state(p.watch); end > 0 {
-		p.s.notifier.goes(func(ctx context.Context) { p.s.tell(ctx, p) })
+		p.s.notifier.goes(func(ctx context.Context) { p.s.lose(ctx, p) })
 	}
 }

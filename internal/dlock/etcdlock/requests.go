@@ -9,9 +9,9 @@ import (
 
 // The requests of this package, a function each. Reads are linearizable, but for one.
 
-// inLine is the transaction that takes a place: it reads who was the last before,
-// and writes own, at the same revision.
-func inLine(ahead, own string, id int64) *pb.TxnRequest {
+// entering is the transaction that takes a place: it reads the last keys before own, and writes own, at the same
+// revision.
+func entering(ahead, own string, id int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Success: []*pb.RequestOp{ranging(latest(ahead, 0)), putting(own, id)}}
 }
 
@@ -25,13 +25,12 @@ func ifFree(ahead, own string, id int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{nobody}, Success: []*pb.RequestOp{putting(own, id)}}
 }
 
-// whoIsLeft is the transaction of a poll: whether own is still there, and if next is
-// gone, who of those before revision is left.
+// whoIsLeft is the transaction of a poll: whether own is still there, and if next is gone, who of those before
+// revision is left.
 //
-// A member may answer it from what it has, if local is set. It is then late at worst:
-// who came before revision can only leave, so that a queue in which own is there and
-// first proves that it is the turn of own, however old the answer is. And it comes
-// without waiting for the disk.
+// If local is set, a member may answer from memory, without waiting for the disk. The answer may be old, but keys
+// before revision can only disappear. So any queue in which own exists and is first proves that it is the turn of
+// own.
 func whoIsLeft(ahead, own, next string, revision int64, local bool) *pb.TxnRequest {
 	self, others := exactly(own), latest(ahead, revision-1)
 	self.Serializable, others.Serializable = local, local
@@ -46,8 +45,8 @@ func whoIsLeft(ahead, own, next string, revision int64, local bool) *pb.TxnReque
 	}
 }
 
-// latest reads the two that came last of those that begin with prefix, the later
-// one first: of all, or of those up to a revision.
+// latest reads the last two keys that begin with prefix, the later one first. If upTo is not 0, keys created after
+// that revision do not count.
 func latest(prefix string, upTo int64) *pb.RangeRequest {
 	return &pb.RangeRequest{
 		Key: []byte(prefix), RangeEnd: end(prefix), KeysOnly: true, Limit: 2, MaxCreateRevision: upTo,
@@ -86,14 +85,13 @@ func putting(own string, id int64) *pb.RequestOp {
 	}}}
 }
 
-// leaving is the transaction that gives a place up: it deletes own if that is what was
-// created at revision.
+// leaving is the transaction that leaves the queue: it deletes own if that was created at revision.
 func leaving(own string, revision int64) *pb.TxnRequest {
 	return &pb.TxnRequest{Compare: []*pb.Compare{created(own, revision)}, Success: []*pb.RequestOp{deleting(own)}}
 }
 
-// forcing is the transaction that deletes own if it was created at revision, and that leaves a notification for its
-// owner until the owner's lease ends. A key without a lease has no owner that could be notified.
+// forcing is the transaction that deletes own if it was created at revision. It leaves a notification for the owner
+// until the owner's lease ends. A key without a lease has no owner that could be notified.
 func forcing(own, word string, revision, id int64) *pb.TxnRequest {
 	if id == 0 {
 		return leaving(own, revision)

@@ -10,22 +10,21 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// RW is [dlock.RWLocker] in etcd. Readers and writers stand in one queue, first come,
-// first served: a writer waits for all who came before it, a reader for the writers
-// among them. So it is not phase-fair, and still nobody starves.
+// RW is [dlock.RWLocker] in etcd. Readers and writers share one queue, first come, first served. A writer waits for
+// everyone that came before it, a reader only for the earlier writers. So it is not phase-fair, and still nobody
+// starves.
 //
 // # Data
 //
 //	shop/rwlocks/KEY/w/OWNER   a writer or one that waits, under its lease
 //	shop/rwlocks/KEY/r/OWNER   a reader, likewise
 //
-// All else is as in the [Locker]: operations, costs, and what a crash leaves behind.
-// A reader reads only who the last writers were, and a writer who the last were.
+// All else is as in the [Locker]: operations, costs, and what a crash leaves behind. A reader reads only the last
+// writers, and a writer the last readers and writers.
 //
-// Every grant has a fencing token of its own, a reader's too: 16 times the revision at which its key
-// was created. It is greater than that of the writers before, and smaller than those
-// of the writers after. So a resource refuses a reader that a writer has overtaken;
-// tokens of readers among each other say nothing.
+// Every grant has a fencing token of its own, a reader's too: 16 times the revision at which its key was created. It
+// is greater than that of earlier writers, and smaller than that of later writers. So a resource refuses a reader
+// that a writer has overtaken. The order of readers' tokens means nothing.
 type RW struct {
 	s     *store
 	sides driver.RWSides

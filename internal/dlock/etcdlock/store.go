@@ -27,8 +27,7 @@ type store struct {
 }
 
 func newStore(cli *clientv3.Client, cfg Config) *store {
-	// The services are used as they are: those of the client repeat the grant of a
-	// lease whose answer was lost, and so leave leases behind.
+	// Not the services of cli: they repeat a grant whose answer was lost, and so leave leases behind.
 	conn := cli.ActiveConnection()
 	s := &store{
 		cfg: cfg, keys: keys{cfg.Prefix},

@@ -17,15 +17,14 @@ type wait struct {
 	*place
 
 	next *watch        // of the last one ahead; and of own, if nobody else is ahead
-	wake chan struct{} // there is news of next
+	wake chan struct{} // next has an event
 
-	timer *time.Timer   // of a poll without news
+	timer *time.Timer   // of the next fallback poll
 	early time.Duration // what that was set to, while the watch of next may be late
 }
 
-// A watch that begins now begins in the past if a commit comes while it is made, and then
-// etcd serves it up to 100 ms later. So who has begun to watch looks after firstPoll, and
-// after twice that, and so on until lastPoll.
+// If a commit comes while a watch is created, the watch begins in the past, and etcd serves it up to 100 ms later. So
+// a waiter polls firstPoll after it began to watch, and at doubled intervals until lastPoll.
 const (
 	firstPoll = 10 * time.Millisecond
 	lastPoll  = 50 * time.Millisecond
@@ -35,9 +34,9 @@ const (
 type cause int
 
 const (
-	told    cause = iota
-	early         // its watch may be late
-	overdue       // it has received nothing for long
+	notified cause = iota
+	early          // its watch may be late
+	overdue        // it has received nothing for long
 )
 
 // wait returns nil when nobody is ahead any more. ahead are the last ones that came
@@ -48,7 +47,7 @@ func (p *place) wait(ctx context.Context, ahead []string) error {
 	w.follow(ahead)
 	defer func() { p.s.notifier.drop(w.next) }()
 	for {
-		why := told
+		why := notified
 		select {
 		case <-w.wake:
 		case <-w.timer.C:
@@ -84,7 +83,7 @@ func (w *wait) follow(ahead []string) {
 	if w.next != nil {
 		w.s.notifier.drop(w.next)
 	}
-	w.next = &watch{key: ahead[0], told: w.signal}
+	w.next = &watch{key: ahead[0], onEvent: w.signal}
 	if len(ahead) == 1 {
 		w.next.own = w.own
 	}
@@ -101,15 +100,15 @@ func (w *wait) signal() {
 	}
 }
 
-// turn decides whether it is the turn of w. No poll is needed if only one waiter was ahead and has left, and if the
-// watch delivered every event since the last read, in order: then own was still there.
+// turn decides whether it is the turn of w. No poll is needed if only one waiter was ahead and has left, and the
+// watch delivered every event since the last read, in order. Then own was still there.
 func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 	for {
 		since, next, own := w.s.notifier.state(w.next)
 		switch {
 		case own > 0:
 			return false, w.ended()
-		case since > w.polled, next > 0 && w.next.own == "", why != told:
+		case since > w.polled, next > 0 && w.next.own == "", why != notified:
 		case next > 0 && since > 0:
 			return true, nil
 		default:
@@ -119,19 +118,19 @@ func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 		if done || err != nil || !again {
 			return done, err
 		}
-		why = told
+		why = notified
 	}
 }
 
-// poll asks etcd, and again if a member that may answer as it likes does not know yet
-// what another one has told. It reports whether to decide again. A poll that fails is
-// repeated after a pause, for as long as the lease is considered valid.
-func (w *wait) poll(ctx context.Context, heard int64, local bool) (again, done bool, err error) {
+// poll asks etcd. If the answer of a member is older than a revision that another member has sent, poll asks once
+// more, linearizably. It reports whether to decide again. A poll that fails is repeated after a pause, for as long as
+// the lease is considered valid.
+func (w *wait) poll(ctx context.Context, received int64, local bool) (again, done bool, err error) {
 	ask := func(local bool) (*pb.TxnResponse, error) {
 		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision, local))
 	}
 	answer, err := ask(local)
-	if err == nil && local && answer.Header.Revision < max(heard, w.revision) {
+	if err == nil && local && answer.Header.Revision < max(received, w.revision) {
 		answer, err = ask(false)
 	}
 	if err != nil {
@@ -159,9 +158,8 @@ func (w *wait) ended() error {
 	return w.lost()
 }
 
-// watchAfter is how long a key is held before it is watched. A watch costs a third of
-// what it costs to take a key and to release it, and those who hold it for less have
-// nothing from it. It is notified of what happened before.
+// watchAfter is how long a key is held before it is watched. A watch costs a third of an acquisition with its
+// release, and is of no use to shorter holds. The watch also reports what happened before it began.
 const watchAfter = 100 * time.Millisecond
 
 // pause is how long a waiter waits before it polls by itself.

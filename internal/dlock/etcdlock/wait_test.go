@@ -65,8 +65,7 @@ func counting(n *atomic.Int32, gate *sync.RWMutex) grpc.DialOption {
 	})
 }
 
-// A waiter whose lease ends while its messages are cut off must not take what it hears
-// later for all that happened.
+// A waiter whose lease ends while its messages are cut off must not assume that the later messages are complete.
 func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -89,11 +88,10 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 	})
 }
 
-// Waiters whose own keys have gone must not have the locks when the keys ahead of them go,
-// also if the messages are more than etcd can send at once: it sends what is left over later,
-// and what has happened since comes in between.
+// Waiters whose own keys were deleted must not get the locks when the keys ahead of them are deleted. This holds even
+// if etcd cannot send all messages at once: it sends the rest later, after newer events.
 func TestWaitersOnACrowdedStream(t *testing.T) {
-	t.Parallel()
+	testbedtest.Measured(t) // with other work beside it, the watches of the full size take longer than the test
 	testbedtest.Steady(t, func(t testing.TB) {
 		n, rounds := testbedtest.Size(768, 1024), testbedtest.Size(1, 10)
 		key := func(i int) string { return strings.Repeat("k", 4096) + strconv.Itoa(i) } // few fill the stream
@@ -185,8 +183,8 @@ func TestWaiterPollsEarly(t *testing.T) {
 	})
 }
 
-// A waiter whose client panics when it looks gives its place up. Its process lives on, as a server does
-// that recovers from panics in its handlers.
+// A waiter whose client panics during a poll deletes its queue node. Its process continues, as a server does that
+// recovers from panics in its handlers.
 func TestPanicDeletesTheQueueNode(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -12,24 +12,24 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// notifier has the watches of one client, all on one stream. The first watch starts its
-// two goroutines, which send and receive; close ends them and waits for them.
+// notifier has the watches of one client, all on one stream. The first watch starts its two goroutines, which send
+// and receive; close ends them and waits for them.
 //
-// Watches of the library would do, but a waiter has to know what its watch may have
-// missed: since which revision a member serves it, and when the stream broke.
+// It replaces the watches of the library, because a waiter has to know what its watch may have missed. It keeps the
+// revision since which a member serves a watch, and notices a broken stream.
 //
-// A waiter watches the last key that was created before its own, so the end of a key wakes one waiter. A waiter is next if
-// its own key exists and no earlier key does. Earlier keys can only disappear, so any state of etcd that shows
-// this proves it, and any member may answer the poll from memory.
+// A waiter watches the last key that was created before its own, so the end of a key wakes one waiter. A waiter is
+// next if its own key exists and no earlier key does. Earlier keys can only disappear, so any state of etcd that
+// shows this proves it, and any member may answer the poll from memory.
 //
 // If only one key was ahead, no poll is needed. Then one watch covers both keys and all names between them. A member
-// sends the events of one watch in order, so the waiter's own key still existed if its end was not received
-// first. The events of two watches may arrive in any order.
+// sends the events of one watch in order, so the waiter's own key still existed if its end was not received first.
+// The events of two watches may arrive in any order.
 //
-// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second (the
-// library's Mutex waits for that). A poll finds what happened before. A commit during the creation of the watch
-// can be missed, so the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness
-// does not depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
+// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second. (The
+// library's Mutex waits for that.) A poll finds what happened before. A commit during the creation of the watch can
+// be missed. So the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness does not
+// depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
 type notifier struct {
 	client pb.WatchClient
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.
@@ -45,15 +45,14 @@ type notifier struct {
 	closed  bool
 }
 
-// watch is a key that is watched for its end, or two keys of one queue. Both belong to
-// one watch of etcd then, which covers the names between them: a member sends the events of a
-// watch in the order in which they happened. Two watches of a stream have no order: a
-// member that cannot send the events of one at once sends them later. The fields below told
-// are guarded by the mutex of the notifier.
+// watch waits for the end of one key, or of two keys of one queue. One watch of etcd covers both keys and the names
+// between them, because a member sends the events of one watch in order. Two watches of a stream have no order: a
+// member that cannot send all events of a watch at once sends them later. The mutex of the notifier protects the
+// fields below onEvent.
 type watch struct {
-	key  string
-	own  string // the second key, or empty
-	told func() // is called when there is news; it must not block
+	key     string
+	own     string // the second key, or empty
+	onEvent func() // is called after each event; it must not block
 
 	id      int64 // 0 before it has begun
 	dropped bool
@@ -89,12 +88,11 @@ func (h *notifier) close(ctx context.Context) error {
 	}
 }
 
-// add begins a watch: from a revision on, or from now on if that is 0. It does
-// nothing if the watch has begun before, or has been dropped.
+// add begins a watch: from a revision on, or from now on if that is 0. It does nothing if the watch has begun before,
+// or has been dropped.
 //
-// A watch that begins at a revision of the past is served by a loop of etcd that runs
-// ten times a second, until it has caught up. One that begins now is served at once,
-// and its owner has to poll what happened before.
+// A watch from a past revision is served by a loop of etcd that runs ten times a second, until it has caught up. A
+// watch from now on is served at once, and its owner has to poll what happened before.
 func (h *notifier) add(w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -126,8 +124,8 @@ func (h *notifier) drop(w *watch) {
 	}})
 }
 
-// state returns since which revision w hears, 0 if it does not, and the revisions at
-// which its keys ended, 0 if they did not.
+// state returns the revision since which w receives events, and the revisions at which its keys ended. Each is 0 if
+// there is none.
 func (h *notifier) state(w *watch) (since, end, own int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,7 +192,7 @@ func (h *notifier) serve() {
 			if err != nil {
 				return
 			}
-			h.hear(r)
+			h.receive(r)
 		}
 	})
 	for {
@@ -227,8 +225,8 @@ func (h *notifier) resume() {
 	}
 }
 
-// hear takes one message of the stream.
-func (h *notifier) hear(r *pb.WatchResponse) {
+// receive handles one message of the stream.
+func (h *notifier) receive(r *pb.WatchResponse) {
 	h.mu.Lock()
 	w := h.watches[r.WatchId]
 	if w == nil {
@@ -239,7 +237,7 @@ func (h *notifier) hear(r *pb.WatchResponse) {
 	case r.Canceled && r.CompactRevision > 0: // it was to begin too long ago
 		w.since, w.from = 0, 0
 		h.send(create(w))
-	case r.Canceled: // refused; whoever waits polls by itself
+	case r.Canceled: // refused; waiters poll by themselves
 		w.since = 0
 	case r.Created:
 		w.since = r.GetHeader().GetRevision()
@@ -256,5 +254,5 @@ func (h *notifier) hear(r *pb.WatchResponse) {
 		}
 	}
 	h.mu.Unlock()
-	w.told()
+	w.onEvent()
 }

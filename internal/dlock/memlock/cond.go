@@ -127,7 +127,7 @@ func (c *Cond) leave(key string, w *condWaiter) {
 
 // The functions below are called with the mutex of the Locker held.
 
-// next takes out who has waited longest, and announces that it is about to queue.
+// next removes the longest waiter, and announces that it is about to queue.
 func (c *Cond) next(key string) *condWaiter {
 	all := c.waiting[key]
 	if len(all) == 0 {

@@ -18,9 +18,8 @@ type SemaphoreConfig struct {
 	TTL     time.Duration // how long a grant lasts without renewal; 0 means 30 s
 }
 
-// Semaphore is a service of semaphores in memory. Its clients share one. It
-// grants permits of a key in the order in which Acquire was called for it: a
-// waiter that needs many is not passed by one that needs few.
+// Semaphore is a service of semaphores in memory. Its clients share one. It grants permits of a key in the order of
+// the calls of Acquire, so a waiter for few permits passes no waiter for many.
 //
 // Each operation counts the free permits from the grants that have not expired, so no counter can drift from them.
 type Semaphore struct {
@@ -80,7 +79,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		s.mu.Unlock()
 		return nil, fmt.Errorf("memlock: %w", err)
 	}
-	p, w := s.pool(key), &asker{n: n, granted: make(chan verdict, 1)}
+	p, w := s.pool(key), &permitWaiter{n: n, granted: make(chan verdict, 1)}
 	p.queue = append(p.queue, w)
 	s.serve(key, p)
 	expire := time.NewTimer(s.untilLapse(p))
@@ -180,7 +179,7 @@ func (s *Semaphore) poll(key string) time.Duration {
 
 // leave takes w out of the queue, which may let those behind it through. A grant
 // that came at the same moment continues to the next.
-func (s *Semaphore) leave(key string, w *asker) {
+func (s *Semaphore) leave(key string, w *permitWaiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p, ok := s.keys[key]
@@ -191,7 +190,7 @@ func (s *Semaphore) leave(key string, w *asker) {
 	case v := <-w.granted:
 		delete(p.held, v.fence)
 	default:
-		p.queue = slices.DeleteFunc(p.queue, func(other *asker) bool { return other == w })
+		p.queue = slices.DeleteFunc(p.queue, func(other *permitWaiter) bool { return other == w })
 	}
 	s.serve(key, p)
 	s.forget(key, p)

@@ -14,7 +14,7 @@ import (
 // pool is the state of one key: who holds permits, and who waits for some.
 type pool struct {
 	held  map[dlock.Fence]*permits
-	queue []*asker
+	queue []*permitWaiter
 }
 
 // permits are what one lease holds.
@@ -23,13 +23,13 @@ type permits struct {
 	until time.Time // when the grant expires
 }
 
-// asker waits for n permits.
-type asker struct {
+// permitWaiter waits for n permits.
+type permitWaiter struct {
 	n       int
 	granted chan verdict // buffered: the granter never waits
 }
 
-// verdict ends the wait of an asker.
+// verdict ends the wait of a permitWaiter.
 type verdict struct {
 	grant
 	err error
@@ -74,9 +74,9 @@ func (s *Semaphore) serve(key string, p *pool) {
 	}
 }
 
-// refuse ends the wait of those who want more than there will be.
+// refuse ends the wait for more permits than there will be.
 func (s *Semaphore) refuse(key string, p *pool) {
-	p.queue = slices.DeleteFunc(p.queue, func(w *asker) bool {
+	p.queue = slices.DeleteFunc(p.queue, func(w *permitWaiter) bool {
 		err := driver.CheckPermits(key, w.n, s.limit(key))
 		if err != nil {
 			w.granted <- verdict{err: fmt.Errorf("memlock: resized: %w", err)}

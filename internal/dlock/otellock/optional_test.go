@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/dlock/otellock"
 )
 
-// What the decorated Locker can do, the decorator can do, and nothing else.
+// The decorator has exactly the optional capabilities of the decorated Locker.
 func TestOptionalCapabilities(t *testing.T) {
 	able, err := otellock.New(memlock.New(memlock.Config{TTL: ttl}), otellock.Config{})
 	if err != nil {

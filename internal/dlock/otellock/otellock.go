@@ -1,11 +1,11 @@
 // Package otellock adds OpenTelemetry traces and metrics to a [dlock.Locker] as a decorator.
 //
 // Three spans divide the time of a request. lock.acquire lasts while the caller waits for the key. lock.hold lasts
-// from the grant until the key is released or lost. lock.release lasts for the request to the store. All are
-// children of the caller's span. A lost lease ends lock.hold with an error at the moment of the loss, while its
-// holder may still be at work, and has no lock.release.
+// from the grant until the key is released or lost. lock.release lasts for the request to the store. All are children
+// of the caller's span. A lost lease ends lock.hold with an error at the moment of the loss, even if its holder is
+// still at work. It has no lock.release.
 //
-// Metrics, in seconds. They are never labeled with the key, because the number of keys is not bounded:
+// The metrics are in seconds. They are never labeled with the key, because the number of keys is not bounded:
 //
 //	shop_lock_wait_seconds{backend,outcome}   time in Acquire and TryAcquire
 //	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease

@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The tests of this file keep the wrong variant alongside the right one: they show
-// that the trap is real, and that the test would see it.
+// The tests of this file run the wrong variant alongside the right one. So they show that the trap is real, and that
+// the test detects it.
 
 // lossy returns the address of a proxy to Redis, and a way to lose one reply.
 func lossy(t testing.TB) (addr string, lose func(pattern string), lost func() int) {
@@ -32,7 +32,7 @@ func lossy(t testing.TB) (addr string, lose func(pattern string), lost func() in
 }
 
 // repeating returns a client with the defaults of go-redis: a command whose
-// reply was lost is sent again, up to three times.
+// reply was lost is retried, up to three times.
 func repeating(t testing.TB, addr string) *redis.Client {
 	t.Helper()
 	rdb := redis.NewClient(&redis.Options{Addr: addr, ContextTimeoutEnabled: true, MaintNotificationsConfig: redistest.Quiet()})

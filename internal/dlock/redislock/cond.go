@@ -15,7 +15,7 @@ import (
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that
 // give it the same name have the same condition. Close it before the Locker.
 //
-// Its data are those of the lock, and a sorted set of those who wait for a signal, by ticket, in the same slot:
+// Its data are those of the lock, and a sorted set of the waiters for a signal, by ticket, in the same slot:
 // shop:lock:{KEY}:cond:NAME. Like the queue, it expires some seconds after the last request of its last waiter. Each
 // operation is one script:
 //
@@ -24,14 +24,12 @@ import (
 //	cond_signal.lua    move up to 64 waiters to the queue of the lock                           O(log n) each
 //	cond_abandon.lua   leave; a signal, or the lock, goes to the next that waits for a signal   O(log n)
 //
-// A waiter that was signalled gets the lock as any waiter in the queue does, by a
-// notification, and asks again every second or less. A Wait that got no answer has ended
-// its lease and holds nothing: what the store may know of both is taken back in
-// the background, and Close waits for that.
+// A waiter that was signalled gets the lock as any waiter in the queue does, by a notification, and polls every
+// second or less. A Wait that got no answer has ended its lease and holds nothing. Anything that Redis may keep of it
+// is released in the background, and Close waits for that.
 //
-// A waiter that falls silent is taken for dead after a few seconds, and signals
-// pass it by. If it comes back, or if the server has lost its data, it goes to the
-// queue without a signal: it may have missed one.
+// A silent waiter counts as dead after a few seconds, and signals pass it by. If it resumes, or if the server has
+// lost its data, it goes to the queue without a signal, because it may have missed one.
 type Cond struct {
 	l        *Locker
 	name     string
@@ -53,8 +51,8 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 	return c, nil
 }
 
-// Close waits until every wait with an unknown outcome has been taken back, or
-// Redis has forgotten it, or ctx has ended: then it returns the error of ctx.
+// Close waits until every wait with an unknown outcome has been rolled back, or Redis has forgotten it. If ctx ends
+// before, Close returns the error of ctx.
 func (c *Cond) Close(ctx context.Context) error { return c.rollback.Wait(ctx) }
 
 // Signal implements [dlock.Cond].
@@ -93,7 +91,7 @@ func (c *Cond) start(ctx context.Context, s redisx.Script, key, first string, mo
 	return c.l.calls.Start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
 }
 
-// abandon takes back in the background whatever the waiter id has.
+// abandon releases in the background whatever the waiter id has.
 func (c *Cond) abandon(ctx context.Context, key, id string) {
 	c.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }

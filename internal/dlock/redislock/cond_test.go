@@ -1,9 +1,7 @@
 package redislock_test
 
 import (
-	"context"
 	"testing"
-	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -67,13 +65,7 @@ func condition(t testing.TB, l *redislock.Locker, name string) *redislock.Cond {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, c.Close)
 	return c
 }
 

@@ -56,7 +56,7 @@ type signaled struct {
 	c *Cond
 }
 
-// Ask implements [rediswait.Attempt]: it asks what has become of the waiter.
+// Ask implements [rediswait.Attempt]: it reads the state of the waiter.
 func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	for {
 		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.notifier.Stamp(time.Now())

@@ -25,13 +25,7 @@ func patientCond(t testing.TB, rdb redis.UniversalClient) (*redislock.Locker, *r
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, l.Close)
 	return l, condition(t, l, "a")
 }
 
@@ -136,8 +130,8 @@ func TestCondHandOff(t *testing.T) {
 	})
 }
 
-// A server that loses its data cannot say who was signalled: all continue, and nobody
-// sleeps for ever.
+// A server that loses its data no longer knows which waiters were signalled. So all waiters continue, and none waits
+// for ever.
 func TestCondOnAServerThatForgets(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -158,7 +152,7 @@ func TestCondOnAServerThatForgets(t *testing.T) {
 	})
 }
 
-// What a process that dies leaves behind ends by itself, and is not much before.
+// A process that dies leaves few data behind, and they expire.
 func TestCondLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

@@ -24,13 +24,13 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	suite(t, testbedtest.Redis(t), redislock.Config{}, 1000)
+	conformance(t, testbedtest.Redis(t), redislock.Config{}, 1000)
 }
 
 // TestSpin waits without a queue.
 func TestSpin(t *testing.T) {
 	t.Parallel()
-	suite(t, testbedtest.Redis(t), redislock.Config{Spin: true}, 100)
+	conformance(t, testbedtest.Redis(t), redislock.Config{Spin: true}, 100)
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target alongside
@@ -39,11 +39,11 @@ func TestSpin(t *testing.T) {
 func TestMiniredis(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	suite(t, "redis://"+m.Addr(), redislock.Config{}, 40) // it takes a millisecond to run a script
+	conformance(t, "redis://"+m.Addr(), redislock.Config{}, 40) // it takes a millisecond to run a script
 }
 
-// suite runs the conformance suite on the server at url, with so many waiters.
-func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
+// conformance runs the tests of dlocktest on the server at url, with so many waiters.
+func conformance(t *testing.T, url string, cfg redislock.Config, crowd int) {
 	t.Helper()
 	cfg.TTL = ttl
 	with := func(change func(*redislock.Config)) redislock.Config {
@@ -94,7 +94,7 @@ func suite(t *testing.T, url string, cfg redislock.Config, crowd int) {
 	}
 	h.Answers = redistest.Answers
 	h.Foreign = func(t testing.TB, key string) { foreign(t, admin, lockKey(key)) }
-	if strings.HasPrefix(url, "redis://") { // a proxy stands before one server
+	if strings.HasPrefix(url, "redis://") { // a proxy is in front of one server
 		h.Behind = func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			return behind(t, url, cfg)
 		}
@@ -140,13 +140,7 @@ func configured(t testing.TB, rdb redis.UniversalClient, cfg redislock.Config) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, l.Close)
 	return l
 }
 

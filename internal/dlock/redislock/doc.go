@@ -1,10 +1,10 @@
-// Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Processes are served
-// in their order of arrival, by the release itself: the script that ends a grant begins the next one, and notifies
-// the process of the new holder. The callers of one process take turns under its grant. Config.Spin is the
-// textbook lock instead: SET with a TTL, compare-and-delete, and polling with jitter.
+// Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Processes are
+// served in their order of arrival. The script that ends a grant begins the next one, and notifies the process of the
+// new holder. The callers of one process take turns under its grant. Config.Spin is the textbook lock instead: SET
+// with a TTL, compare-and-delete, and polling with jitter.
 //
-// A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in lists)
-// and redisrw (phase-fair read/write lock) have keys and scripts of their own.
+// A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
+// lists) and redisrw (phase-fair read/write lock) have keys and scripts of their own.
 //
 // # Data
 //
@@ -15,72 +15,74 @@
 //	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    in a Cluster shop:lock:{KEY}:push:PROCESS, sharded
 //
 // OWNER is PROCESS-NUMBER, new for every acquisition. PROCESS is random, one per Locker. TIME is that of the server in
-// microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot of
-// this tag.
+// microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
+// of this tag.
 //
 // The token is max(last+16, TIME), the first of a block of 16. The last token alone would start again after a loss of
-// data. The clock alone could be set back. If both happen at once, a token can repeat or decrease: then the resource
+// data. The clock alone could be set back. If both happen at once, a token can repeat or decrease. Then the resource
 // refuses it, by the owner if it is equal, until [Locker.RaiseCounter] raises it. No clock of a client is used.
 //
 // # Turns
 //
-// The callers who wait for a key in one process share one place in the queue. A release passes the grant on to the next
-// caller of the process, without a request, as a lease with the next token of the block and the owner OWNER+TURN. A grant
-// has at most 16 turns, and none begins later than 20 ms after the first (TurnsOfAGrant, OthersWaitForOneGrant). Then the
-// process queues again. So processes get equal numbers of grants, however many callers they have. Under contention this is
-// 11 to 14 times as fast as bsm/redislock, and callers differ by 1 % (docs/benchmarks/locks.md). Config.Unshared
-// gives each caller a place and a grant of its own. See [driver.Turns].
+// The callers who wait for a key in one process share one place in the queue. A release passes the grant on to the
+// next caller of the process, without a request. That caller gets a lease with the next token of the block and the
+// owner OWNER+TURN. A grant has at most 16 turns, and none begins later than 20 ms after the first (TurnsOfAGrant,
+// OthersWaitForOneGrant). Then the process queues again. So processes get equal numbers of grants, however many
+// callers they have. Under contention this is 11 to 14 times as fast as bsm/redislock, and callers differ by 1 %
+// (docs/benchmarks/locks.md). Config.Unshared gives each caller a place and a grant of its own. See [driver.Turns].
 //
 // # Cost
 //
-// Each operation is one script (scripts.go), O(log n) in the number of waiters, or better. Concurrent
-// calls of one Locker share pipelines; renewals have their own. An uncontended Acquire and its Release cost one round trip each. A contended grant costs the same two commands, and
-// half a round trip from the release to the next holder. A waiter adds one acquire.lua per second. A lease adds a
-// hundredth of a renew.lua every TTL/3.
+// Each operation is one script (scripts.go), O(log n) in the number of waiters, or better. Concurrent calls of one
+// Locker share pipelines; renewals have their own. An uncontended Acquire and its Release cost one round trip each. A
+// contended grant costs the same two commands, and half a round trip from the release to the next holder. A waiter
+// adds one acquire.lua per second. A lease adds a hundredth of a renew.lua every TTL/3.
 //
 // Release and renewal compare owner and token. Renewal never inserts, so a late holder cannot take the lock back.
 //
 // # Lease validity of a notified grant
 //
 // A holder considers a grant valid for nine tenths of its TTL in Redis, counted from a moment before the grant. For a
-// reply, that moment is the sending of the request. A notification may arrive at any time after the grant. So each request
-// of a waiter carries a STAMP, the waiter's clock at the sending. Redis stores the last STAMP, and the notification
-// contains it. Redis had executed that request when it granted the lock, so the STAMP is from before the grant, whatever
-// was lost, delayed or repeated. Redis also stores how long the waiter counts as alive without another request (DEAD),
-// and the validity of a notified grant (SPAN), because clients may have different TTLs.
+// reply, that moment is the sending of the request. A notification may arrive at any time after the grant. So each
+// request of a waiter carries a STAMP, the waiter's clock at the sending. Redis stores the last STAMP, and the
+// notification contains it. Redis had executed that request when it granted the lock, so the STAMP is from before the
+// grant, whatever was lost, delayed or repeated. Clients may have different TTLs. So Redis also stores how long the
+// waiter counts as alive without another request (DEAD), and the validity of a notified grant (SPAN).
 //
 // # Lost notifications
 //
 // Correctness and progress do not depend on notifications. A waiter polls every 0.8 to 1 s (a quarter of a shorter
-// TTL), and when the TTL of the holder ends, by the same acquire.lua with the same owner. The poll finds a grant or a free
-// lock, or shows that the waiter is alive. Each process has one subscription connection, in a Cluster one more per
-// master. When it is opened again, all waiters poll at once.
+// TTL), and when the TTL of the holder ends. A poll is the same acquire.lua with the same owner. It finds a grant or
+// a free lock, or shows that the waiter is alive. Each process has one subscription connection, in a Cluster one more
+// per master. When it is opened again, all waiters poll at once.
 //
 // # Unknown outcomes
 //
 // An attempt without a reply may have taken the lock, or a place in the queue. Acquire then returns
-// [dlock.ErrUncertain] at once. In the background abandon.lua releases such owners until Redis has
-// responded, twice if nothing was found, because the lost attempt may still be in flight. Close waits for it. When the last waiter of a process gives up, its place is gone before Acquire
-// returns, if Redis responds within a quarter of Config.Timeout. A waiter whose polls fail continues for a TTL.
+// [dlock.ErrUncertain] at once. In the background abandon.lua releases such owners until Redis has responded. If that
+// found nothing, it runs once more, because the lost attempt may still be in flight. Close waits for it. When the
+// last waiter of a process gives up, its place is gone before Acquire returns, if Redis responds within a quarter of
+// Config.Timeout. If all polls of a waiter fail, it continues for a TTL.
 //
-// After an error reply, without a connection, and with a context that ended before the call was sent, nothing was taken.
+// After an error reply, without a connection, and with a context that ended before the call was sent, nothing was
+// taken.
 //
 // # Failures
 //
-//	a holder dies          the lock remains until its TTL ends; the first poll then grants it to the head of the queue
-//	a waiter dies          its place remains for 2.5 s; a grant to it lasts 3 s more. With a TTL below 4 s: five eighths of
-//	                       the TTL, and the TTL
-//	Redis loses its data,  a second holder is possible until the first is notified by its next renewal; the fencing token
-//	or fails over to a     refuses the first holder's late writes; the queue forms again in the order of the next polls
+//	a holder dies          The lock remains until its TTL ends. The first poll then grants it to the head of the queue.
+//	a waiter dies          Its place remains for 2.5 s. A grant to it lasts 3 s more. With a TTL below 4 s: five eighths of
+//	                       the TTL, and the TTL.
+//	Redis loses its data,  A second holder is possible until the first is notified by its next renewal. The fencing token
+//	or fails over to a     refuses the first holder's late writes. The queue forms again in the order of the next polls.
 //	replica that lagged
 //
 // # Client and server
 //
 // The client needs ContextTimeoutEnabled: otherwise a silent network blocks a pipeline for the read timeout. It needs
-// MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. [New] refuses
-// clients without these options; redisx.New sets both.
+// MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. Clients
+// without these options are refused by [New]; redisx.New sets both.
 //
-// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a Cluster
-// Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age only
-// with ClockTTL or FastForward.
+// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a
+// Cluster Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age
+// only with ClockTTL or FastForward.
 package redislock

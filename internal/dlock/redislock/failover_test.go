@@ -16,8 +16,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// progress is how long after a failover every key must be free again: the longest
-// that a lost holder keeps one, and time for clients to find the new master.
+// progress is how long after a failover every key must be free again. It is the longest time that a lost holder keeps
+// a key, plus time for clients to find the new master.
 const progress = ttl + 5*time.Second
 
 // group is Redis with replicas that take over.
@@ -28,6 +28,7 @@ type group struct {
 	fail func(t testing.TB, key string) *testbed.Redis
 }
 
+// TestHistoryBehindSentinel kills the master, and a replica takes over.
 func TestHistoryBehindSentinel(t *testing.T) {
 	t.Parallel()
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
@@ -52,6 +53,7 @@ func TestHistoryBehindSentinel(t *testing.T) {
 	})
 }
 
+// TestHistoryOnCluster kills the master of a key, and its replica takes over.
 func TestHistoryOnCluster(t *testing.T) {
 	t.Parallel()
 	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
@@ -84,8 +86,8 @@ func comesBack(t testing.TB, dead *testbed.Redis, ready func(context.Context) er
 	})
 }
 
-// failover checks histories through failovers, one after another, and then runs the
-// suite of the semaphore on what has become of the group.
+// failover checks histories through failovers, one after another, and then runs the conformance tests of the
+// semaphore on the group.
 func failover(t *testing.T, g group) {
 	t.Helper()
 	t.Run("history", func(t *testing.T) {
@@ -117,9 +119,8 @@ func failover(t *testing.T, g group) {
 	})
 }
 
-// failover runs the load, kills the master of the first key under it and under a
-// holder, and checks that the holder is right about its lease and that every key can
-// be had soon after another master has taken over.
+// failover runs the load with a holder, and kills the master of the first key. It checks that the holder is right
+// about its lease. Soon after another master has taken over, every key must be free again.
 func (tr *trial) failover(t testing.TB, g group) (dead *testbed.Redis) {
 	t.Helper()
 	tr.least = 10 // most of its time there is no master
@@ -141,7 +142,7 @@ func (tr *trial) failover(t testing.TB, g group) (dead *testbed.Redis) {
 			t.Error(err)
 			return
 		}
-		tr.Haunt(tr.permits, tr.load.Keys...)
+		tr.AddGhosts(tr.permits, tr.load.Keys...)
 		tr.LoseAll(func() { dead = g.fail(t, lockKey(first)) })
 		since := time.Now()
 		select {

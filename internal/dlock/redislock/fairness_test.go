@@ -14,9 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Each of 32 clients that take a key again and again gets it as often as the others.
-// A client that the machine keeps off the processor for a whole turn loses that turn,
-// so this is for a machine that has nothing else to do.
+// Each of 32 clients that take a key again and again gets it as often as the others. The test needs an idle machine:
+// a client that gets no processor for a whole turn loses that turn.
 func TestFairnessOfContendingClients(t *testing.T) {
 	testbedtest.FullSize(t)
 	testbedtest.Steady(t, func(t testing.TB) {

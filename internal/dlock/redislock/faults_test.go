@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestServerThatLosesItsData kills the server under a holder; it comes back empty.
+// TestServerThatLosesItsData kills the server under a holder; it restarts empty.
 func TestServerThatLosesItsData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -62,10 +62,9 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return nil
 }
 
-// RaiseCounter makes every later token of key greater than atLeast. It is for a
-// resource that refuses all grants with [dlock.ErrFenced], because it has accepted
-// a token that Redis no longer knows: after a loss of data while the clock was set
-// back. It never lowers the token, and changes nothing for a present holder, which
+// RaiseCounter makes every later token of key greater than atLeast. It is for a resource that refuses all grants with
+// [dlock.ErrFenced], because it has accepted a token that Redis no longer knows. That happens after a loss of data
+// while the clock was set back. RaiseCounter never lowers the token, and changes nothing for a present holder, which
 // has to acquire again.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	if err := redisx.CheckKey(key); err != nil {

@@ -40,7 +40,7 @@ func keysOf(prefix, key string) keySet {
 // share a hash tag.
 func (c *Cond) keys(k keySet, key string) []string { return append(k.all(), c.asleep(key)) }
 
-// asleep is the sorted set of those who wait for a signal.
+// asleep is the sorted set of the waiters for a signal.
 func (c *Cond) asleep(key string) string {
 	if tag, ok := redisx.TagOf(key); ok {
 		return c.l.cfg.Prefix + "{" + tag + "}:cond:" + c.name + ":" + key

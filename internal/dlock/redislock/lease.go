@@ -18,7 +18,7 @@ func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease 
 
 // leaseAll turns the grants of several keys into one lease. g is the oldest one.
 func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
-	if !l.listens.Load() { // for the news of a loss
+	if !l.listens.Load() { // for the notification of a loss
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)
 	}
@@ -30,9 +30,9 @@ func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dl
 	}))
 }
 
-// hear takes notifications that are for no wait: that a holder was force-released, and grants for waiters that have
-// left, which are on their way to release them.
-func (l *Locker) hear(id, payload string) {
+// receive handles notifications that are for no wait: a holder was force-released. It ignores grants for waiters that
+// have left, because these release them.
+func (l *Locker) receive(id, payload string) {
 	if payload == "forced" {
 		l.renewer.Lose(id, &dlock.LostError{Reason: dlock.Forced})
 	}

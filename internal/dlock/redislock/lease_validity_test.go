@@ -15,23 +15,23 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestValidityOfANotifiedGrant sends grants by hand to a waiter that has lost every
-// other contact. It may trust one for as long as Redis keeps it, counted from the
-// last request that Redis had seen, and not from when the notification came.
+// TestValidityOfANotifiedGrant sends grants by hand to a waiter that has lost every other contact. A grant is valid
+// for as long as Redis keeps it, counted from the last request that Redis had received, and not from the
+// notification.
 func TestValidityOfANotifiedGrant(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		const pushed = 3 * time.Second // what Redis keeps a notified grant for, however long the TTL is
 		for _, late := range []bool{false, true} {
-			for !trusts(t, late, pushed) {
+			for !checkValidity(t, late, pushed) {
 				t.Log("the machine was too slow for it to be in time: once more")
 			}
 		}
 	})
 }
 
-// trusts is one attempt. It reports false if that was too slow to say anything.
-func trusts(t testing.TB, late bool, pushed time.Duration) (said bool) {
+// checkValidity is one attempt. It reports false if that was too slow to prove anything.
+func checkValidity(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	t.Helper()
 	var cut atomic.Bool
 	rdb := redistest.Client(t, testbedtest.Redis(t))
@@ -55,7 +55,7 @@ func trusts(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	id := admin.ZRange(ctx, lockKey(key)+":queue", 0, 0).Val()[0]
 	process, _, _ := strings.Cut(id, "-")
 	channel := "shop:lock:push:" + process
-	testbedtest.Eventually(t, "somebody who hears the push", func() bool { return admin.PubSubNumSub(ctx, channel).Val()[channel] == 1 })
+	testbedtest.Eventually(t, "a subscriber of the notifications", func() bool { return admin.PubSubNumSub(ctx, channel).Val()[channel] == 1 })
 	cut.Store(true)
 	defer cut.Store(false)
 	shown := strings.Fields(admin.HGet(ctx, lockKey(key)+":alive", id).Val())

@@ -18,7 +18,7 @@ import (
 )
 
 // counting is the textbook lock with a bare counter for a fencing token, and with a release
-// that does not look whose lock it is.
+// that does not check the owner.
 type counting struct{ rdb redis.UniversalClient }
 
 // Acquire implements [dlock.Locker].
@@ -63,7 +63,7 @@ func TestHistoryCatchesTheTextbookLock(t *testing.T) {
 			before, after := h.Locker(counting{redistest.Client(t, master.URL())}), h.Locker(counting{redistest.Client(t, replica.URL())})
 			cycle(t, before, key)
 			testbedtest.Eventually(t, "replication", func() bool { return get(t, redistest.Client(t, replica.URL()), key+":fence") == "1" })
-			h.Haunt(1, key)
+			h.AddGhosts(1, key)
 			h.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
 				cycle(t, before, key)

@@ -60,7 +60,7 @@ func TestHistoryOfConditions(t *testing.T) {
 }
 
 // TestHistoryOfResizes changes the number of permits under load, up and down, so
-// that those who wait are served or refused by it.
+// that waiters are served or refused by it.
 func TestHistoryOfResizes(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -24,8 +24,8 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		tr.losses(t, tr.clients(t, 7, server.URL()), func(join func(l dlocktest.Load, clients ...*dlocktest.HistoryClient)) {
-			tr.Haunt(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
-			tr.LoseAll(func() { rob(t, server) })
+			tr.AddGhosts(tr.permits, tr.load.Keys...) // a semaphore grants nothing while somebody knows of the loss
+			tr.LoseAll(func() { wipe(t, server) })
 			if tr.permits == 1 { // nobody needs to know of anything
 				return
 			}
@@ -36,9 +36,9 @@ func TestHistoryOfServerThatLosesItsData(t *testing.T) {
 	})
 }
 
-// TestHistoryOfALossThatAllHoldersKnow is the same with nobody new to a key. Each client of a semaphore detects that
-// the server is another one, so a grant from before the loss never overlaps a grant from after it. A lease counts for
-// as long as its holder considers it valid.
+// TestHistoryOfALossThatAllHoldersKnow is the same without clients that are new to a key. Each client of a semaphore
+// detects that the server is another one. So a grant from before the loss never overlaps a grant from after it. A
+// lease counts for as long as its holder considers it valid.
 func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 	t.Parallel()
 	semaphores := slices.DeleteFunc(contenders(), func(c contender) bool { return c.permits == 1 })
@@ -52,8 +52,8 @@ func TestHistoryOfALossThatAllHoldersKnow(t *testing.T) {
 		}
 		tr.TTL = 1 // a release may find nothing, however fast it is
 		tr.losses(t, clients, func(func(dlocktest.Load, ...*dlocktest.HistoryClient)) {
-			tr.Haunt(tr.permits, tr.load.Keys...)
-			rob(t, server)
+			tr.AddGhosts(tr.permits, tr.load.Keys...)
+			wipe(t, server)
 		})
 	})
 }
@@ -85,8 +85,8 @@ func (tr *trial) losses(t testing.TB, clients []*dlocktest.HistoryClient, lose f
 	})
 }
 
-// rob kills the server, and starts it empty.
-func rob(t testing.TB, server *testbed.Redis) {
+// wipe kills the server, and starts it empty.
+func wipe(t testing.TB, server *testbed.Redis) {
 	t.Helper()
 	if err := server.Kill(); err != nil {
 		t.Error(err)
@@ -96,8 +96,8 @@ func rob(t testing.TB, server *testbed.Redis) {
 	}
 }
 
-// TestHistoryOfFailoverToALaggingReplica lets the replica fall behind before it
-// takes over: it does not know the last grants, nor the last releases.
+// TestHistoryOfFailoverToALaggingReplica lets the replica fall behind before it takes over. It does not know the last
+// grants, nor the last releases.
 func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 	t.Parallel()
 	histories(t, contenders(), 3, true, func(t testing.TB, tr *trial) {
@@ -110,7 +110,7 @@ func TestHistoryOfFailoverToALaggingReplica(t *testing.T) {
 		}
 		tr.during(t, clients, func() {
 			sleep(t, tr.between(ttl/10, ttl/4))
-			tr.Haunt(tr.permits, tr.load.Keys...)
+			tr.AddGhosts(tr.permits, tr.load.Keys...)
 			tr.LoseAll(func() {
 				command(t, replica, "REPLICAOF", "127.0.0.1", "1")
 				sleep(t, tr.between(ttl/20, ttl/5))

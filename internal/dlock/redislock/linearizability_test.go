@@ -111,24 +111,23 @@ func histories(t *testing.T, all []contender, keys int, faulty bool, f func(t te
 	}
 }
 
-// trial runs f. Afterwards the history must be in order. On a machine that is so
-// busy that requests take too long, a trial without faults has some after all, and faults may
-// meet no request: then it starts again, twice at most.
+// trial runs f, after which the history must be in order. On a busy machine, requests can time out without a fault,
+// and a fault may hit no request. Then the trial starts again, twice at most.
 func (c contender) trial(t testing.TB, keys int, faulty bool, f func(t testing.TB, tr *trial)) {
 	t.Helper()
 	var tr *trial
 	for range 3 {
 		tr = c.attempt(t, keys, faulty)
 		f(t, tr)
-		if (tr.Doubts() > 0) == faulty {
+		if (tr.Disruptions() > 0) == faulty {
 			break
 		}
-		t.Logf("%d losses and unknown outcomes", tr.Doubts())
+		t.Logf("%d losses and unknown outcomes", tr.Disruptions())
 	}
 	if tr.permits == 1 || tr.open != nil { // a semaphore promises no order of its tokens here
 		tr.CheckFences(t)
 	}
-	if n := tr.Doubts(); (n > 0) != faulty {
+	if n := tr.Disruptions(); (n > 0) != faulty {
 		t.Errorf("%d losses and unknown outcomes", n)
 	}
 	tr.Check(t, tr.model(faulty))

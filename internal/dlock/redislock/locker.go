@@ -53,7 +53,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		calls:    redisx.NewCaller(rdb, cfg.Timeout),
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
-	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, l.hear)
+	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, l.receive)
 	l.ttl = milliseconds(cfg.TTL)
 	l.common = []any{
 		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),

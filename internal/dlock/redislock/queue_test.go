@@ -71,8 +71,8 @@ func waiting(ctx context.Context, t testing.TB, l *redislock.Locker, key string)
 	return granted
 }
 
-// TestForceReleaseWithoutAMessage: a holder that no message reaches hears the reason
-// at its next renewal, and at its release.
+// TestForceReleaseWithoutAMessage: a holder that no message reaches gets the reason by its next renewal, or its
+// release.
 func TestForceReleaseWithoutAMessage(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -192,7 +192,7 @@ func TestScriptCacheFlush(t *testing.T) {
 	})
 }
 
-// TestCloseEndsTheSubscription looks for what 20 clients that have waited leave.
+// TestCloseEndsTheSubscription checks what 20 clients that have waited leave.
 func TestCloseEndsTheSubscription(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -1,48 +1,18 @@
 package redislock
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 	"fmt"
 
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed queue.lua
-var queueLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed take.lua
-var takeLua string
-
-//go:embed free.lua
-var freeLua string
-
-//go:embed acquire.lua
-var acquireLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed abandon.lua
-var abandonLua string
-
-//go:embed all.lua
-var allLua string
-
-//go:embed force.lua
-var forceLua string
-
-//go:embed inspect.lua
-var inspectLua string
-
-//go:embed raise_counter.lua
-var raiseCounterLua string
-
-// blockLua precedes the scripts that grant the lock: how many fencing tokens a grant has.
-var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
+// lua has the scripts. The line before them says how many fencing tokens a grant has.
+var lua = redisx.Folder{Files: files, First: fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)}
 
 // The scripts are constants that cannot be declared so. Their calls:
 //
@@ -58,37 +28,23 @@ var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
 //	inspect       GET lock, PTTL lock, GET fence, ZCARD queue
 //	raise_counter GET fence, SET fence
 //
-// Those with a queue evict at most four dead waiters. A script that the server does not know costs a second round trip, once.
+// Scripts with a queue evict at most four dead waiters. A script that the server does not know costs a second round
+// trip, once.
 var (
-	acquireScript      = redisx.NewScript(blockLua, takeLua, queueLua, acquireLua)
-	releaseScript      = redisx.NewScript(freeLua, blockLua, queueLua, releaseLua)
-	abandonScript      = redisx.NewScript(blockLua, queueLua, abandonLua)
-	allScript          = redisx.NewScript(blockLua, queueLua, allLua)
-	forceScript        = redisx.NewScript(blockLua, queueLua, forceLua)
-	renewScript        = redisx.NewScript(renewLua)
-	inspectScript      = redisx.NewScript(inspectLua)
-	raiseCounterScript = redisx.NewScript(raiseCounterLua)
+	acquireScript      = lua.Script("take", "queue", "acquire")
+	releaseScript      = lua.Script("free", "queue", "release")
+	abandonScript      = lua.Script("queue", "abandon")
+	allScript          = lua.Script("queue", "all")
+	forceScript        = lua.Script("queue", "force")
+	renewScript        = lua.Script("renew")
+	inspectScript      = lua.Script("inspect")
+	raiseCounterScript = lua.Script("raise_counter")
 )
-
-//go:embed cond_common.lua
-var condCommonLua string
-
-//go:embed cond_wait.lua
-var condWaitLua string
-
-//go:embed cond_check.lua
-var condCheckLua string
-
-//go:embed cond_signal.lua
-var condSignalLua string
-
-//go:embed cond_abandon.lua
-var condAbandonLua string
 
 // The scripts are constants that cannot be declared so.
 var (
-	condWaitScript    = redisx.NewScript(blockLua, queueLua, condCommonLua, condWaitLua)
-	condCheckScript   = redisx.NewScript(blockLua, queueLua, condCommonLua, condCheckLua, acquireLua)
-	condSignalScript  = redisx.NewScript(blockLua, queueLua, condCommonLua, condSignalLua)
-	condAbandonScript = redisx.NewScript(blockLua, queueLua, condCommonLua, condAbandonLua)
+	condWaitScript    = lua.Script("queue", "cond_common", "cond_wait")
+	condCheckScript   = lua.Script("queue", "cond_common", "cond_check", "acquire")
+	condSignalScript  = lua.Script("queue", "cond_common", "cond_signal")
+	condAbandonScript = lua.Script("queue", "cond_common", "cond_abandon")
 )

@@ -25,7 +25,7 @@ func script(t testing.TB, name string) *redis.Script {
 		files = []string{"queue", name}
 	}
 	for _, file := range files {
-		part, err := os.ReadFile(file + ".lua")
+		part, err := os.ReadFile("lua/" + file + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -201,8 +201,8 @@ func TestDeadWaitersAreSkippedInBatches(t *testing.T) {
 	})
 }
 
-// A waiter of the version before, which has shown other things, is not handed the lock: nobody here knows
-// for how long it would trust that.
+// A waiter of the previous version sends other fields. It is not granted the lock, because the script cannot know for
+// how long that waiter would consider the grant valid.
 func TestWaiterOfAPreviousVersionIsSkipped(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

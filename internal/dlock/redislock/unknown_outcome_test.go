@@ -85,7 +85,7 @@ func scriptOf(cmd redis.Cmder) string {
 type waiter struct {
 	wait func(ctx context.Context, key string) (*dlock.Lease, error)
 	hold func(ctx context.Context, key string) (*dlock.Lease, error)
-	give func(ctx context.Context, lease *dlock.Lease) error // back, to who waits
+	give func(ctx context.Context, lease *dlock.Lease) error // to the waiter
 	lose int                                                 // which request of the waiter asks again
 	last bool                                                // whether hold is for when it waits
 }
@@ -214,8 +214,8 @@ func soon(ctx context.Context, t testing.TB, what string, c <-chan struct{}) {
 	}
 }
 
-// A waiter whose poll was lost enters again with the lease that it is granted. What may
-// have become of that poll is looked for when the last of its leases has ended.
+// A waiter whose poll was lost enters again with the lease that it is granted. The lost poll is rolled back when the
+// last of its leases has ended.
 func TestReentryAfterALostPoll(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -16,8 +16,8 @@ import (
 // harmless.
 //
 // Requests repeat every second, so a STAMP is at most about that old. A notified grant lasts 3 s, or the TTL if that is
-// shorter. If more than half of that has passed when the notification arrives, the waiter sends acquire.lua, which grants
-// the whole TTL from then.
+// shorter. If more than half of that has passed when the notification arrives, the waiter sends acquire.lua, which
+// grants the whole TTL from then.
 type acquisition struct {
 	rediswait.Waiter
 
@@ -90,8 +90,8 @@ func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, err
 // askAgain says that acquire.lua has to be run again at once.
 const askAgain = -time.Millisecond
 
-// answer reads a reply of acquire.lua: the token of a grant, or how long the holder has at
-// most if it does not renew, or askAgain.
+// answer reads a reply of acquire.lua: the token of a grant, or askAgain, or how long the lease of the holder lasts
+// without a renewal.
 func answer(reply any) (token uint64, left time.Duration, err error) {
 	switch r := reply.(type) {
 	case int64:
@@ -105,8 +105,8 @@ func answer(reply any) (token uint64, left time.Duration, err error) {
 }
 
 // Notified implements [rediswait.Attempt]: it reads TOKEN STAMP.
-func (a *acquisition) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
-	text, stamp, _ := strings.Cut(push, " ")
+func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Lease, error) {
+	text, stamp, _ := strings.Cut(message, " ")
 	token, err := strconv.ParseUint(text, 10, 64)
 	sent, ok := a.l.notifier.Sent(stamp)
 	if err != nil || !ok || time.Since(sent) > a.l.hand()/2 {

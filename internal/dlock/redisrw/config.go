@@ -10,8 +10,8 @@ import (
 
 // Config is the configuration of an [RW].
 type Config struct {
-	// TTL is how long Redis keeps a grant that is not renewed: the time that a dead
-	// reader keeps writers out, and a dead writer everybody. 0 means 30 s.
+	// TTL is how long Redis keeps a grant that is not renewed. So long does a dead reader block writers, and a dead
+	// writer everybody. 0 means 30 s.
 	TTL time.Duration
 
 	// Timeout bounds one round trip, and with it how long an attempt continues after

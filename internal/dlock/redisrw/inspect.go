@@ -11,9 +11,9 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// Inspect implements [dlock.Inspector]. Of readers it reports the fencing token that they
-// share and how long the last of them is kept, and not since when: they come and
-// go. Waiters counts those that have died and have not been passed over yet, too.
+// Inspect implements [dlock.Inspector]. Of readers it reports the fencing token that they share and how long the last
+// of them is kept. It does not report since when, because they come and go. Waiters also counts dead waiters that
+// have not been passed over yet.
 func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	if err := redisx.CheckKey(key); err != nil {
 		return dlock.State{}, err

@@ -37,8 +37,7 @@ func (a *attempt) release(ctx context.Context, fence dlock.Fence) error {
 	return verdictOf(a.key, fence, reply[0])
 }
 
-// admit continues for as long as there is more. If it cannot, those who wait do so
-// by asking again.
+// admit continues for as long as there is more. If it fails, the polls of the waiters admit the rest.
 func (l *RW) admit(ctx context.Context, key string, more int64) {
 	for more == 1 {
 		next, err := l.start(ctx, l.calls, admitScript, key).Ints(1)

@@ -46,7 +46,7 @@ func TestRWWriterGivesUp(t *testing.T) {
 		}
 		slices.Sort(took)
 		if took[1] > 400*time.Millisecond { // polls of its own come after 800
-			t.Errorf("readers got in after %v, as if nobody had told them", took)
+			t.Errorf("readers got in after %v, as if nobody had notified them", took)
 		}
 	})
 }

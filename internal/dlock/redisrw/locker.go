@@ -13,8 +13,8 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// RW is [dlock.RWLocker] in Redis, phase-fair; writers go first come, first
-// served. Close it to end what it does in the background.
+// RW is [dlock.RWLocker] in Redis, phase-fair; writers go first come, first served. Close it to end what it does in
+// the background.
 //
 // # Data
 //
@@ -27,8 +27,8 @@ import (
 //	shop:rw:{KEY}:readers-next      sorted set  those of a phase that has begun and are not in yet
 //	shop:rw:{KEY}:waits             hash        when each waiter last sent a request, the validity of a notified grant, and the stamp it gave
 //
-// A phase begins by renaming readers-waiting to readers-next: so who comes later
-// waits for the next one. All times are those of the server.
+// A phase begins by renaming readers-waiting to readers-next, so later readers wait for the next phase. All times are
+// those of the server.
 //
 // # Operations
 //
@@ -38,26 +38,24 @@ import (
 //	release.lua   end this grant (id and fence), begin the next phase            O(log n) per reader let in
 //	admit.lua     let more readers of a large phase in                           likewise
 //	renew.lua     new TTLs for the grants of one key (id and fence)              O(log n) per grant
-//	abandon.lua   take back whatever an id has                                   as release
+//	abandon.lua   release whatever an id has                                     as release
 //	inspect.lua   who holds it, and how many wait                                O(log n)
 //	force.lua     end every grant, move the fence on, begin the next phase       O(readers), then as release
 //
-// To let a phase in takes as long as it has readers. A script lets 64 in, and the
-// client that releases calls again until all are; if it dies, those who wait continue
-// by asking again. A waiter gets its grant by a notification, asks again within a second,
-// and after 3 seconds of silence is taken for dead, when its turn comes.
+// To let a phase in takes as long as it has readers. A script lets 64 in, and the client that releases calls again
+// until all are in. If that client dies, the polls of the waiters let the rest in. A waiter gets its grant by a
+// notification, and polls within a second. After 3 seconds of silence it counts as dead when its turn comes.
 //
 // # What a crash leaves behind
 //
-// A reader keeps writers out, and a writer everybody, until the TTL ends. A
-// waiter keeps its place for 3 seconds; if a grant was sent by a notification to it, for 5 seconds
-// or the TTL. A server that loses its data forgets readers that still hold
-// their leases until their next renewal: a writer can be alongside them for that time,
-// and a resource that checks fencing tokens refuses them once it has written.
+// A reader keeps writers out, and a writer everybody, until the TTL ends. A waiter keeps its place for 3 seconds. If
+// it was granted the key by a notification, it keeps the key for 5 seconds or the TTL. A server that loses its data
+// forgets readers that still hold their leases until their next renewal. A writer can hold the key alongside them for
+// that time. A resource that checks fencing tokens refuses them once the writer has written.
 type RW struct {
 	cfg      Config
 	first    time.Duration // how long Redis keeps a notified grant
-	recheck  time.Duration // how often a waiter asks again
+	poll     time.Duration // how often a waiter asks again
 	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
@@ -89,7 +87,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 	l := &RW{
 		cfg:      cfg,
 		first:    min(cfg.TTL, pushTTL),
-		recheck:  min(time.Second, cfg.TTL/4),
+		poll:     min(time.Second, cfg.TTL/4),
 		notifier: redisx.NewNotifier(rdb, cfg.Prefix, nil),
 		calls:    redisx.NewCaller(rdb, cfg.Timeout),
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),

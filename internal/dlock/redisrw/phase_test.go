@@ -24,13 +24,7 @@ func patientRW(t testing.TB, rdb redis.UniversalClient) *redisrw.RW {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, l.Close)
 	return l
 }
 

@@ -1,42 +1,23 @@
 package redisrw
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed acquire.lua
-var acquireLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed admit.lua
-var admitLua string
-
-//go:embed abandon.lua
-var abandonLua string
-
-//go:embed inspect.lua
-var inspectLua string
-
-//go:embed force.lua
-var forceLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = redisx.NewScript(commonLua, acquireLua)
-	renewScript   = redisx.NewScript(commonLua, renewLua)
-	releaseScript = redisx.NewScript(commonLua, releaseLua)
-	admitScript   = redisx.NewScript(commonLua, admitLua)
-	abandonScript = redisx.NewScript(commonLua, abandonLua)
-	inspectScript = redisx.NewScript(commonLua, inspectLua)
-	forceScript   = redisx.NewScript(commonLua, forceLua)
+	acquireScript = lua.Script("common", "acquire")
+	renewScript   = lua.Script("common", "renew")
+	releaseScript = lua.Script("common", "release")
+	admitScript   = lua.Script("common", "admit")
+	abandonScript = lua.Script("common", "abandon")
+	inspectScript = lua.Script("common", "inspect")
+	forceScript   = lua.Script("common", "force")
 )

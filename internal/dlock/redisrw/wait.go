@@ -23,7 +23,7 @@ type attempt struct {
 
 func (l *RW) newAttempt(key string, write bool) *attempt {
 	a := &attempt{l: l, key: key, id: l.notifier.NewID(), write: write}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.recheck, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.poll, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
 	return a
 }
 
@@ -88,8 +88,8 @@ func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 }
 
 // Notified implements [rediswait.Attempt].
-func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
-	parts := strings.Fields(push)
+func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, error) {
+	parts := strings.Fields(message)
 	if len(parts) != 3 {
 		return nil, nil //nolint:nilnil // Neither: then it asks.
 	}

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// BenchmarkSemaphore takes one permit and releases it: of a key of its own per
-// goroutine, and of one key with 4 permits for 32 goroutines of one client.
+// BenchmarkSemaphore takes one permit and releases it. Each goroutine has a key of its own, or 32 goroutines of one
+// client share a key with 4 permits.
 func BenchmarkSemaphore(b *testing.B) {
 	rdb, err := redisx.New(testbedtest.Redis(b))
 	if err != nil {

@@ -20,7 +20,7 @@ func TestSemaphoresOnCluster(t *testing.T) {
 		"leases": redistest.SemaphoreHarness, "tokens": redistest.TokensHarness,
 	} {
 		h := open(t, url)
-		h.Behind, h.Wipe = nil, nil // a proxy would have to stand before each node
+		h.Behind, h.Wipe = nil, nil // each node would need a proxy
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dlocktest.RunSemaphore(t, h)

@@ -8,8 +8,8 @@ type Config struct {
 	// Clients of one store should agree on it: each grants by its own number.
 	Permits int
 
-	// TTL is how long Redis keeps a grant that is not renewed: the time until the
-	// permits of a holder that has died are free again. 0 means 30 s.
+	// TTL is how long Redis keeps a grant that is not renewed, and so how long a dead holder keeps its permits. 0
+	// means 30 s.
 	TTL time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not.

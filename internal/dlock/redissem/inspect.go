@@ -2,23 +2,18 @@ package redissem
 
 import (
 	"context"
-	_ "embed" // the scripts are files
 	"fmt"
 
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed usage.lua
-var usageLua string
-
 // The script is a constant that cannot be declared so.
-var usageScript = redisx.NewScript(commonLua, usageLua)
+var usageScript = lua.Script("common", "usage")
 
-// Usage returns how many permits key has, how many of them are held, and how many
-// leases are waited for: among them those whose waiters have died and have not
-// been passed over yet. It is out of date when it arrives. A key that nobody uses
-// is no error.
+// Usage returns how many permits key has, how many of them are held, and how many leases are waited for. Dead waiters
+// count until they are passed over. The numbers may be out of date when they arrive. A key that nobody uses is no
+// error.
 func (s *Semaphore) Usage(ctx context.Context, key string) (permits, held, waiters int, err error) {
 	if err := redisx.CheckKey(key); err != nil {
 		return 0, 0, 0, err

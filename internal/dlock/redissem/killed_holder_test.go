@@ -111,8 +111,7 @@ func kill(t testing.TB, cmd *exec.Cmd) {
 	cmd.Wait() // it says that the child was killed
 }
 
-// The permits of a process that is killed are free again within its TTL and a fallback poll,
-// and so is its place in the queue.
+// The permits of a killed process, and its place in the queue, are free again within its TTL and a fallback poll.
 func TestKilledHolder(t *testing.T) {
 	t.Parallel()
 	backends(t, func(t testing.TB, kind string) {

@@ -100,7 +100,7 @@ func (u *user) work(ctx context.Context, s dlock.Semaphore, heaviest int, rounds
 }
 
 // fails fails the test, unless err is one of a few requests that took too long, as
-// on a busy machine. Of those the permits come back later.
+// on a busy machine. Their permits are released later.
 func (u *user) fails(call string, err error) bool {
 	if !errors.Is(err, dlock.ErrLost) && u.slow.Add(1) <= 50 {
 		u.t.Logf("%s: %v", call, err)

@@ -1,34 +1,21 @@
 package redissem
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed acquire.lua
-var acquireLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed abandon.lua
-var abandonLua string
-
-//go:embed resize.lua
-var resizeLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	acquireScript = redisx.NewScript(commonLua, acquireLua)
-	renewScript   = redisx.NewScript(commonLua, renewLua)
-	releaseScript = redisx.NewScript(commonLua, releaseLua)
-	abandonScript = redisx.NewScript(commonLua, abandonLua)
-	resizeScript  = redisx.NewScript(commonLua, resizeLua)
+	acquireScript = lua.Script("common", "acquire")
+	renewScript   = lua.Script("common", "renew")
+	releaseScript = lua.Script("common", "release")
+	abandonScript = lua.Script("common", "abandon")
+	resizeScript  = lua.Script("common", "resize")
 )

@@ -18,7 +18,7 @@ func semScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
-		lua, err := os.ReadFile(part + ".lua")
+		lua, err := os.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -130,8 +130,8 @@ func TestSemaphoreScriptsCompare(t *testing.T) {
 	})
 }
 
-// Whatever frees permits hands them on, and sends each grant with the token and
-// the stamp of the waiter. Dead waiters are passed over, and leave nothing.
+// Every script that frees permits grants them to waiters, and sends each grant with the token and the stamp of the
+// waiter. Dead waiters are passed over, and leave nothing.
 func TestSemaphoreScriptsHandOn(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

@@ -17,8 +17,8 @@ import (
 // maxWeight bounds what one lease can hold: scripts touch every permit of it.
 const maxWeight = 1024
 
-// Semaphore is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
-// Cluster: permits with leases, first come, first served.
+// Semaphore is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a Cluster: permits with leases, first
+// come, first served.
 //
 // # Data
 //
@@ -28,24 +28,22 @@ const maxWeight = 1024
 //	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
 //	shop:sem:{KEY}:limit   string  number of permits, if it was resized
 //
-// A lease of N permits is N members of the first set, at most 1024. So what is
-// free is the limit minus ZCARD: there is no second counter that could drift from
-// the holders by a crash, an eviction or a mistake. (A sum of weights alongside the
-// set would be such a counter; to add up the weights of all holders would make every
-// script O(holders). N members cost only who asks for N.)
+// A lease of N permits is N members of the first set, at most 1024. So the number of free permits is the limit minus
+// ZCARD. No second counter can drift from the holders by a crash, an eviction or a mistake. (A sum of weights
+// alongside the set would be such a counter. To add up the weights of all holders would make every script O(holders).
+// N members cost only the caller that asks for N.)
 //
-// OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be
-// repeated: it finds its grant, or its place. The ticket is the fencing token of the grant to
-// come, max(last+1, TIME in microseconds). Because grants are made in the order of
-// tickets, fencing tokens increase from grant to grant.
+// OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be repeated: it finds its grant, or
+// its place. The ticket is the fencing token of the grant to come, max(last+1, TIME in microseconds). Because grants
+// are made in the order of tickets, fencing tokens increase from grant to grant.
 //
 // # Operations
 //
-//	acquire  takes the permits, or the last place in the queue; again: renews either   1 round
-//	release  removes the permits, and grants to the head of the queue                  1 round
-//	renew    extends the permits of up to 100 leases, never adds one                   1 round every TTL/3, for all leases of a client
+//	acquire  takes the permits, or the last place in the queue; again: renews either   1 round trip
+//	release  removes the permits, and grants to the head of the queue                  1 round trip
+//	renew    extends the permits of up to 100 leases, never adds one                   1 round trip every TTL/3, for all leases of a client
 //	abandon  removes what an owner has, permits or place                               when a wait ends, or an outcome is unknown
-//	resize   sets the limit, and grants                                                1 round
+//	resize   sets the limit, and grants                                                1 round trip
 //
 // Each operation is one script, O(N log holders), and concurrent callers share round trips. Each script also drops up
 // to 64 expired permits, and grants the free permits. A script that frees permits makes the next grants, and notifies
@@ -58,51 +56,49 @@ const maxWeight = 1024
 // Only the head of the queue is granted permits, and no waiter passes it. So a waiter for many permits blocks later
 // waiters, who would have enough, until it has its own. TryAcquire takes nothing while anybody waits.
 //
-// Resize to less grants nothing until enough has come back; holders keep what
-// they have. Waiters for more than there is now fail with ErrInvalidPermits when
-// they come to the head, or ask again.
+// Resize to less grants nothing until enough permits are released; holders keep their permits. A waiter for more
+// permits than the new limit fails with ErrInvalidPermits when it comes to the head, or polls.
 //
 // # What a crash leaves behind
 //
-// A holder: its permits, for a TTL at most. A waiter: its place, until it is dead
-// and at the head. The rest ends by itself: the first three keys two TTLs after
-// their last use, at one instant, the state after a day. The limit stays.
+// A holder: its permits, for a TTL at most. A waiter: its place, until it is dead and at the head. The rest expires:
+// the first three keys together, two TTLs after their last use, and the state after a day. The limit stays.
 //
 // # What a loss of data does to the limit
 //
-// The limit holds among the permits granted before a loss, and among those granted
-// after it, and not over both. So up to twice the permits can be out, and once more
-// for every further loss within a TTL, until the former holders have heard: at
-// their next renewal, a third of a TTL at most, or without a network nine tenths of
-// a TTL after the last one that was acknowledged. A limit that was set by Resize is
-// lost too.
+// The limit holds among the permits granted before a loss, and among those granted after it, and not over both. So up
+// to twice the permits can be out, and once more for every further loss within a TTL. This ends when the former
+// holders are notified: at their next renewal, a third of a TTL at most. Without a network it ends nine tenths of a
+// TTL after the last renewal that was acknowledged. A limit that was set by Resize is lost too.
 //
-// A server without its data (killed and started empty, FLUSHALL, a removed key) does less harm. A client that remembers
-// another epoch proves the loss. Then nothing is granted until one TTL after the new epoch began, when no former holder
-// can consider its lease valid any more. So the limit holds over the loss as well if all clients that ask meanwhile
-// have used the key before. Each client remembers the last 4096 keys that it used within six hours. A client that is
-// new to the key cannot detect the loss, and is granted permits until another client has proved it. (If each client
-// that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes a new key from a
-// lost one would be one key for all semaphores, and a script in a Cluster cannot name it alongside theirs.) A server
-// that restarts with older data, from a snapshot or as a replica that lagged, has its epoch: no client can detect that
-// loss.
+// A server without its data (killed and started empty, FLUSHALL, a removed key) does less harm. A client that
+// remembers another epoch proves the loss. Then nothing is granted until one TTL after the new epoch began, when no
+// former holder can consider its lease valid any more. So the limit holds over the loss as well if all clients that
+// ask meanwhile have used the key before. Each client remembers the last 4096 keys that it used within six hours. A
+// client that is new to the key cannot detect the loss, and is granted permits until another client has proved it.
+// (If each client that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes
+// a new key from a lost one would be one key for all semaphores. A script in a Cluster cannot name it alongside
+// theirs.)
 //
-// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too many
-// does damage, give each place a name and the key of its own lock, and let the resource check the fencing token of the
-// place.
+// A server that restarts with older data, from a snapshot or as a replica that lagged, has its epoch. No client can
+// detect that loss.
+//
+// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too
+// many does damage, give each place a name and the key of its own lock. Then let the resource check the fencing token
+// of the place.
 type Semaphore struct {
 	permits  int
 	ttl      time.Duration
 	maxHold  time.Duration
 	timeout  time.Duration
-	recheck  time.Duration // how often a waiter asks again
+	poll     time.Duration // how often a waiter asks again
 	prefix   string
 	epochs   redisx.Epochs
 	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewer  *driver.Renewer
 
-	renewals *redisx.Caller // apart, so that a renewal waits for no other call
+	renewals *redisx.Caller // apart: a renewal waits for no other call
 	rollback *driver.Rollback
 }
 
@@ -121,7 +117,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 		ttl:     ttl,
 		maxHold: cfg.MaxHold,
 		timeout: timeout,
-		recheck: min(time.Second, ttl/8),
+		poll:    min(time.Second, ttl/8),
 		prefix:  cmp.Or(cfg.Prefix, defaultPrefix),
 		calls:   redisx.NewCaller(rdb, timeout),
 
@@ -180,9 +176,8 @@ func (s *Semaphore) check(ctx context.Context, key string, n int) error {
 	return nil
 }
 
-// waiterTTL is how long the store keeps a waiter that does not ask again,
-// and in a grant that was sent by a notification and not renewed.
-func (s *Semaphore) waiterTTL() time.Duration { return 3*s.recheck + s.timeout }
+// waiterTTL is how long the store keeps a waiter that sends no request, or a notified grant that is not renewed.
+func (s *Semaphore) waiterTTL() time.Duration { return 3*s.poll + s.timeout }
 
 // run makes one call of a script about key.
 func (s *Semaphore) run(ctx context.Context, script redisx.Script, key string, args ...any) (any, time.Time, error) {

@@ -23,7 +23,7 @@ type attempt struct {
 
 func (s *Semaphore) newAttempt(key string, n int) *attempt {
 	a := &attempt{s: s, key: key, owner: s.notifier.NewID(), n: n}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.recheck, TTL: s.ttl, Timeout: s.timeout}
+	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.poll, TTL: s.ttl, Timeout: s.timeout}
 	return a
 }
 
@@ -79,8 +79,8 @@ func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 }
 
 // Notified implements [rediswait.Attempt].
-func (a *attempt) Notified(ctx context.Context, push string) (*dlock.Lease, error) {
-	what, rest, _ := strings.Cut(push, " ")
+func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, error) {
+	what, rest, _ := strings.Cut(message, " ")
 	switch what {
 	case "granted":
 		token, stamp, _ := strings.Cut(rest, " ")

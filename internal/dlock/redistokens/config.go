@@ -12,8 +12,8 @@ type Config struct {
 	// them; what others are configured with does not matter then. 0 means 1.
 	Permits int
 
-	// TTL is how long Redis keeps the tokens of a client that does not renew: the
-	// time until those of one that has died are free again. 0 means 30 s.
+	// TTL is how long Redis keeps the tokens of a client that does not renew, and so how long a dead client keeps
+	// them. 0 means 30 s.
 	TTL time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not.

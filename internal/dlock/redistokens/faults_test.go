@@ -115,8 +115,8 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 	})
 }
 
-// A request that was given up and is executed later moves a token to a list: of
-// a living client, which finds it, or of a dead one, which somebody looks at again.
+// A request that was given up and is executed later moves a token to a list. A living client finds the token in its
+// list. The list of a dead client is read again later.
 func TestTokenThatComesLate(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

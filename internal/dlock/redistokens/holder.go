@@ -80,9 +80,8 @@ func (t *Tokens) drop(h *holder, tokens ...string) {
 	t.forgetRetired(h)
 }
 
-// retire releases in the background what the list of h has and the client does
-// not know of. It waits for requests in flight: only then is nothing on its way.
-// No other request takes for h afterwards, so that no token can come back to it.
+// retire releases in the background the tokens in the list of h that the client does not know. It waits for requests
+// in flight, and no later request takes tokens for h. So no token can reach the list afterwards.
 func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.mu.Lock()
 	if p := t.taps[key]; p != nil && p.holder == h {
@@ -94,8 +93,7 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
 }
 
-// forgetRetired forgets a retired holder of whose list nothing is known, and nothing on
-// its way. It is called under mu.
+// forgetRetired forgets a retired holder that has no known token and no request in flight. It requires mu.
 func (t *Tokens) forgetRetired(h *holder) {
 	if h.flying == 0 && len(h.known) == 0 {
 		delete(t.retired, h.name)

@@ -98,9 +98,8 @@ func (t *Tokens) uses(l list) int {
 	return -1
 }
 
-// reconcile retires a holder whose list has tokens that the client does not know
-// of, although nothing was on its way while Redis was asked: they came by a
-// request that had been given up.
+// reconcile retires a holder whose list has tokens that the client does not know, although no request was in flight
+// when Redis answered. A request that was given up has moved them.
 func (t *Tokens) reconcile(ctx context.Context, l list, before int, tokens []string) {
 	if before < 0 || t.uses(l) != before {
 		return

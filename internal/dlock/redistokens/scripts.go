@@ -1,34 +1,21 @@
 package redistokens
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed take.lua
-var takeLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed reconcile.lua
-var reconcileLua string
-
-//go:embed reap.lua
-var reapLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	takeScript      = redisx.NewScript(commonLua, takeLua)
-	renewScript     = redisx.NewScript(commonLua, renewLua)
-	releaseScript   = redisx.NewScript(commonLua, releaseLua)
-	reconcileScript = redisx.NewScript(commonLua, reconcileLua)
-	reapScript      = redisx.NewScript(commonLua, reapLua)
+	takeScript      = lua.Script("common", "take")
+	renewScript     = lua.Script("common", "renew")
+	releaseScript   = lua.Script("common", "release")
+	reconcileScript = lua.Script("common", "reconcile")
+	reapScript      = lua.Script("common", "reap")
 )

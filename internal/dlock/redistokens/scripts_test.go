@@ -15,7 +15,7 @@ func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	t.Helper()
 	text := ""
 	for _, part := range []string{"common", name} {
-		lua, err := os.ReadFile(part + ".lua")
+		lua, err := os.ReadFile("lua/" + part + ".lua")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,8 +41,8 @@ func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) 
 	return len(reply), tokens
 }
 
-// A holder that has expired has to come back under another name, because leases of
-// before could be taken for live; unless it has nothing that anybody could hold.
+// An expired holder must return under another name, because its old leases could be taken for live. It may keep its
+// name if it held nothing.
 func TestExpiredHolderReturns(t *testing.T) {
 	t.Parallel()
 	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {

@@ -28,8 +28,8 @@ type order struct {
 	needs  []int
 }
 
-// spares are tokens set aside for callers that wait: what is there for one that
-// needs more, and what came for one that has given up.
+// spares are tokens set aside for waiting callers: for one that needs more, or because the caller that fetched them
+// gave up.
 type spares struct {
 	holder *holder
 	tokens []string

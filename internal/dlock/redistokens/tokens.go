@@ -20,17 +20,16 @@ import (
 // maxTokens bounds the tokens of one semaphore, which are made one by one.
 const maxTokens = 4096
 
-// Tokens is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a
-// Cluster, with tokens in lists: a permit is a token that is in one list or in
-// another. Package redissem is the better choice where it can be had; this one shows
-// what the textbook's semaphore of a list needs besides LPOP and RPUSH.
+// Tokens is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a Cluster. Its permits are tokens, each of
+// which is in one of several lists. Package redissem is the better choice where it can be had. This one shows what
+// the textbook's semaphore of a list needs besides LPOP and RPUSH.
 //
 // # Data
 //
 //	shop:sem:{KEY}:free         list    tokens that nobody has: 1, 2, ...
 //	shop:sem:{KEY}:held:HOLDER  list    tokens that a holder has
 //	shop:sem:{KEY}:holders      zset    HOLDER -> when it expires, by the clock of the server
-//	shop:sem:{KEY}:reaped       zset    HOLDER that has expired -> when to look at its list again
+//	shop:sem:{KEY}:reaped       zset    HOLDER that has expired -> when to read its list again
 //	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
 //	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
 //	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
@@ -43,19 +42,18 @@ const maxTokens = 4096
 //
 // # Operations
 //
-//	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round
-//	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 rounds per token
-//	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round
+//	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round trip
+//	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 round trips per token
+//	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round trip
 //	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
-//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                 by whoever sees them in take
-//	reconcile  script  releases what is in a list and unknown to the client                                after an unknown outcome
+//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                by the client that sees them in take
+//	reconcile  script  releases what is in a list and unknown to the client                               after an unknown outcome
 //
-// Every script is one round trip, in which concurrent callers share, and costs
-// O(tokens touched + tokens of the holder). Waiting polls nothing: the server
-// serves blocked clients first come, first served, and the callers of one process
-// and key wait in one queue behind one connection, from a pool apart from that of
-// other commands. The second bounds how late somebody sees that a holder has
-// expired, and for how long a request may wait for a client that has died.
+// Every script is one round trip, which concurrent callers share, and costs O(tokens touched + tokens of the holder).
+// Waiting polls nothing: the server serves blocked clients first come, first served. The callers of one process and
+// key wait in one queue behind one connection, from a pool apart from that of other commands. A blocked request lasts
+// for a second at most. So an expired holder is noticed within a second, and no request waits longer for a dead
+// client.
 //
 // A waiter for one token takes the first one. A waiter for several tokens first waits for the turn, and holds no token
 // meanwhile. With the turn, it keeps every token that arrives until it has enough. So waiters for one token do not
@@ -64,9 +62,9 @@ const maxTokens = 4096
 // # What a crash leaves behind
 //
 // A holder leaves its tokens until it expires. Then the next take of any client returns them, or ReleaseAll of the
-// process that is restarted with the same name. A waiter leaves nothing, or the token that arrived for it, as a holder.
-// A request that is executed after its client was declared dead leaves a token in a list that is read again ten TTLs
-// later.
+// process that is restarted with the same name. A waiter leaves nothing, or the token that arrived for it, as a
+// holder. A request that is executed after its client was declared dead leaves a token in a list that is read again
+// ten TTLs later.
 //
 // # What a loss of data does to the limit
 //
@@ -75,8 +73,7 @@ const maxTokens = 4096
 // A client that remembers an earlier creation proves the loss. Then the tokens are withheld until one TTL after their
 // creation. A client that is new to the key takes them until then.
 //
-// The server needs Redis 6.2 or newer and the settings that the comment of package
-// redislock names.
+// The server needs Redis 6.2 or newer and the settings that the comment of package redislock names.
 type Tokens struct {
 	rdb      redis.UniversalClient
 	blocking redis.UniversalClient
@@ -176,10 +173,9 @@ func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, 
 	return t.wait(ctx, key, n)
 }
 
-// Close waits until everything with an unknown outcome has been released, or
-// ctx has ended: then it returns the error of ctx, and the rest is left to the
-// TTL. Before that it ends all leases as lost, with the reason [dlock.Closed], and gives
-// them back. No call may be waiting.
+// Close ends all leases as lost, with the reason [dlock.Closed], and releases their tokens. Then it waits until
+// everything with an unknown outcome has been released. If ctx ends before, Close returns the error of ctx, and the
+// TTL frees the rest. No call may be waiting.
 func (t *Tokens) Close(ctx context.Context) error {
 	closed := t.renewer.Close(ctx)
 	idle := make(chan struct{})

@@ -70,10 +70,9 @@ func (t *Tokens) waiting(key string, end bool) []*request {
 	return slices.Clone(p.queue[:min(16, len(p.queue))])
 }
 
-// fetch serves the callers that wait for key, in order, until there are none. It
-// has one request in flight. Callers need no connection each, and it does not
-// poll: a request waits on the server until a token comes, for a second at most,
-// and then asks what has become of other holders.
+// fetch serves the callers that wait for key, in order, until there are none. It has one request in flight, so
+// callers need no connection each. It does not poll: a request waits on the server until a token comes, for a second
+// at most, and then asks for expired holders.
 func (t *Tokens) fetch(ctx context.Context, key string) {
 	s := &spares{}
 	for {

@@ -1,5 +1,5 @@
-// Package rediswait waits in a queue that Redis keeps: for a lock, for permits, for a share of a key, or for the
-// key again after a signal.
+// Package rediswait waits in a queue that Redis keeps: for a lock, permits, a share of a key, or a key after a
+// signal.
 //
 // A grant arrives as the response to a request or as a notification. Requests are repeated, because a notification
 // can be lost, and because Redis removes a waiter that sends nothing. Every request has the same owner, so it finds
@@ -20,20 +20,19 @@ import (
 
 // Attempt is one acquisition by one owner, as a primitive sends it to Redis.
 type Attempt interface {
-	// Ask makes one request. It returns a lease; or the error of a script, as it is; or
-	// neither: then somebody else holds the key, for left unless that is 0, and a waiter has
-	// its place in the queue. [dlock.ErrInvalidPermits] says that it never will be granted.
+	// Ask makes one request. It returns a lease, or the error of a script, as it is. If it returns neither, somebody
+	// else holds the key, and a waiter has its place in the queue. Then left is how long the holder keeps the key
+	// without a renewal, or 0 if that is unknown. [dlock.ErrInvalidPermits] says that it never will be granted.
 	Ask(ctx context.Context) (lease *dlock.Lease, left time.Duration, err error)
 
-	// Notified reads a notification. It returns neither to ask again: if something may have
-	// been missed, or if little is left of a grant that was on its way for long.
-	Notified(ctx context.Context, push string) (*dlock.Lease, error)
+	// Notified reads a notification. It returns neither to ask again, if a notification may have been missed, or if a
+	// grant arrives when little of it is left.
+	Notified(ctx context.Context, message string) (*dlock.Lease, error)
 
-	// Revert takes back at once what the owner has in Redis, and reports whether there was
-	// anything.
+	// Revert releases at once what the owner has in Redis, and reports whether there was anything.
 	Revert(ctx context.Context) (found bool, err error)
 
-	// Abandon takes it back in the background, until it is known that nothing is left.
+	// Abandon does so in the background, until it is known that nothing is left.
 	Abandon(ctx context.Context)
 }
 
@@ -84,8 +83,8 @@ func (w *Waiter) Begin(ctx context.Context) (*dlock.Lease, error) {
 	return nil, nil //nolint:nilnil // Neither: it has its place.
 }
 
-// Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL: until
-// then a request that fails costs a waiter nothing. If it is Queued it listens first.
+// Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL. Until then a failed request
+// costs a waiter nothing. If it is Queued it first waits for a notification.
 func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 	if w.Queued.IsZero() {
 		if lease, err := w.Begin(ctx); lease != nil || err != nil {
@@ -96,8 +95,8 @@ func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
 	defer again.Stop()
 	for {
 		select {
-		case push := <-w.Pushes:
-			if lease, err := w.Attempt.Notified(ctx, push); lease != nil || err != nil {
+		case message := <-w.Pushes:
+			if lease, err := w.Attempt.Notified(ctx, message); lease != nil || err != nil {
 				return lease, err
 			}
 		case <-again.C:
@@ -136,9 +135,9 @@ func (w *Waiter) ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	return lease, left, err
 }
 
-// giveUp takes back what the owner has or may have in Redis, its place in the queue or a grant
-// that is on its way, and returns the error of the acquisition. The cause is nil if that is
-// the end of ctx. It waits for Redis for a moment, so that usually nothing is left.
+// giveUp releases what the owner has or may have in Redis: its place in the queue, or a grant that is on its way. It
+// returns the error of the acquisition. A nil cause means that ctx has ended. It waits for Redis for a moment, so
+// that usually nothing is left.
 func (w *Waiter) giveUp(ctx context.Context, cause error) error {
 	why := driver.InTime(ctx, cause)
 	if cause == nil || errors.Is(cause, redisx.ErrUnsent) {

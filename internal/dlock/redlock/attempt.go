@@ -34,14 +34,14 @@ func (l *Locker) try(ctx context.Context, key string, share *driver.Share) (*dlo
 		}
 	}
 	c := count(votes)
-	lost, away := c[pending]+c[granted]+c[acked] < l.quorum, c[unsent]+c[unknown]
+	lost, unavailable := c[pending]+c[granted]+c[acked] < l.quorum, c[unsent]+c[unknown]
 	switch {
-	case lost && away <= len(votes)-l.quorum: // they alone did not decide it
+	case lost && unavailable <= len(votes)-l.quorum: // they alone did not decide it
 		return nil, max(left, time.Millisecond), fmt.Errorf("redlock: %q: %w", key, dlock.ErrHeld)
 	case ctx.Err() != nil:
 		return nil, l.cfg.TTL, fmt.Errorf("redlock: acquire %q: %w: %w", key, dlock.ErrUncertain, dlock.Ended(ctx))
 	}
-	err := fmt.Errorf("%d of %d servers are away: %w", away, len(votes), errors.Join(errs...))
+	err := fmt.Errorf("%d of %d servers are unavailable: %w", unavailable, len(votes), errors.Join(errs...))
 	if c[pending]+c[unknown] > 0 {
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}

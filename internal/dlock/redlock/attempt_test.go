@@ -43,7 +43,7 @@ func TestRefusedAttemptLeavesNothing(t *testing.T) {
 func TestForeignValueIsNotPolledInATightLoop(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		text, err := os.ReadFile("take.lua")
+		text, err := os.ReadFile("lua/take.lua")
 		if err != nil {
 			t.Fatal(err)
 		}

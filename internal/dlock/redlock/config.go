@@ -18,10 +18,9 @@ type Config struct {
 	// 0 means 30 s.
 	TTL time.Duration
 
-	// Settle is how long a server without data grants nothing, because it may have
-	// lost grants that are still considered valid: when it is first used, and when it has
-	// lost its data. 0 means TTL. Negative means that it grants at once: then a lock
-	// can have two holders for a while after a server was restarted empty.
+	// Settle is how long a server without data grants nothing: when it is first used, and when it has lost its data.
+	// It may have lost grants that are still considered valid. 0 means TTL. Negative means that it grants at once:
+	// then a lock can have two holders for a while after a server was restarted empty.
 	Settle time.Duration
 
 	// MaxHold ends a lease that long after it was granted, renewed or not. The servers

@@ -152,17 +152,17 @@ func link(t testing.TB, proxies []*testbed.Proxy) dlocktest.Link {
 
 func TestFive(t *testing.T) {
 	t.Parallel()
-	suite(t, 5)
+	conformance(t, 5)
 }
 
 func TestThree(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	suite(t, 3)
+	conformance(t, 3)
 }
 
-// suite runs the conformance suite on n servers.
-func suite(t *testing.T, n int) {
+// conformance runs the tests of dlocktest on n servers.
+func conformance(t *testing.T, n int) {
 	t.Helper()
 	s := ready(t, n)
 	remove := func(t testing.TB, keys ...string) {

@@ -48,8 +48,8 @@ func take(t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	return lease
 }
 
-// With a minority frozen nothing takes longer: an implementation that waits for all
-// needs the time of a call, or several, for each of the pairs.
+// With a minority frozen nothing takes longer. An implementation that waits for all servers would need at least one
+// call more for each pair.
 func TestFrozenMinorityCostsNoTime(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -149,7 +149,7 @@ func TestFrozenMajorityIsUnavailableInTime(t *testing.T) {
 	})
 }
 
-// A key is held on three servers of five, and one of them comes back empty. Its vote
+// A key is held on three servers of five, and one of them restarts empty. Its vote
 // must not make a majority with the two others while the holder considers its lease valid.
 func TestServerThatLosesItsDataHasNoVote(t *testing.T) {
 	t.Parallel()

@@ -57,9 +57,9 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	return nil
 }
 
-// RaiseCounter implements [dlock.CounterRaiser], on a majority at least, which every later majority
-// meets. It is for a resource that refuses all grants, because it has accepted a token
-// that no majority knows any more: after a loss of data while clocks were set back.
+// RaiseCounter implements [dlock.CounterRaiser]. It raises a majority of the servers, which every later majority
+// overlaps. It is for a resource that refuses all grants, because it has accepted a token that no majority knows any
+// more. That happens after a loss of data while clocks were set back.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	if atLeast >= 1<<53-1<<20 {
 		return fmt.Errorf("redlock: raise the counter of %q: token %d is beyond what a script can count", key, atLeast)

@@ -17,24 +17,24 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// deafTo loses scripts with so many arguments on their way to the server, until it hears.
-type deafTo struct {
-	args  int
-	hears *atomic.Bool
+// lossy loses scripts with so many arguments on their way to the server, until it is healed.
+type lossy struct {
+	args   int
+	healed *atomic.Bool
 }
 
 // DialHook implements redis.Hook.
-func (deafTo) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessPipelineHook implements redis.Hook.
-func (deafTo) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return next
 }
 
 // ProcessHook implements redis.Hook.
-func (h deafTo) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (h lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) == h.args && !h.hears.Load() {
+		if len(cmd.Args()) == h.args && !h.healed.Load() {
 			err := errors.New("lost on its way")
 			cmd.SetErr(err)
 			return err
@@ -57,7 +57,7 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 			if err := all[i].Set(t.Context(), fenceKey("k"), last, time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
-			all[i].AddHook(deafTo{raise, new(atomic.Bool)})
+			all[i].AddHook(lossy{raise, new(atomic.Bool)})
 		}
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
@@ -81,24 +81,24 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := ready(t, 3)
 		const release = 3 + 2 + 2 // evalsha with two keys and two arguments
-		var hears atomic.Bool
-		hears.Store(true)
+		var healed atomic.Bool
+		healed.Store(true)
 		all := make([]redis.UniversalClient, len(s))
 		for i, server := range s {
 			all[i] = client(t, server.URL())
-			all[i].AddHook(deafTo{release, &hears})
+			all[i].AddHook(lossy{release, &healed})
 		}
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}
 		lease := take(t, l, "k")
-		hears.Store(false)
+		healed.Store(false)
 		start := time.Now()
 		if err := lease.Release(t.Context()); err == nil || errors.Is(err, dlock.ErrLost) {
 			t.Errorf("Release = %v, want the error of the network", err)
 		}
-		hears.Store(true)
+		healed.Store(true)
 		take(t, locker(t, s.urls(), redlock.Config{TTL: ttl}), "k").Release(t.Context())
 		if d := time.Since(start); d > 2*ttl/3 {
 			t.Errorf("the key was free only after %v; the TTL is %v", d, ttl)
@@ -214,8 +214,8 @@ func (h *lateTake) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// A take whose vote is unknown arrives after the release has looked for it: the server is
-// looked at again, and not blocked for a TTL.
+// A take with an unknown vote arrives after the release found nothing. The server is asked again, and not blocked for
+// a TTL.
 func TestLateTakeIsRolledBack(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

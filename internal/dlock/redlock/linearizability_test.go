@@ -15,8 +15,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
-// may go unnoticed.
+// faulty is a trial with faults. Its load outlasts the faults at full size too. In a small run all may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
 	return dlocktest.TrialConfig{
 		TTL: ttl, Keys: keys, Faulty: true, SplitVotes: true, Unnoticed: testbedtest.Size(0, 1) == 0,
@@ -74,9 +73,9 @@ func TestHistoryOfLostReplies(t *testing.T) {
 	})
 }
 
-// TestHistoryOfBlackHoles cuts clients off from a random number of servers at random
-// phases of their renewals and waits, for less and for more than a TTL. Each holder must
-// know before the next one is in, whatever arrives late.
+// TestHistoryOfBlackHoles cuts clients off from a random number of servers, for less and for more than a TTL. It does
+// so at random phases of their renewals and waits. Each holder must be notified before the next grant, whatever
+// arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -93,7 +92,7 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 	})
 }
 
-// TestHistoryOfFrozenServers stops one server of five, and two. Nobody notices.
+// TestHistoryOfFrozenServers pauses one server of five, or two. Nobody notices.
 func TestHistoryOfFrozenServers(t *testing.T) {
 	t.Parallel()
 	for frozen, name := range []string{1: "one", 2: "two"} {
@@ -116,8 +115,8 @@ func TestHistoryOfFrozenServers(t *testing.T) {
 	}
 }
 
-// TestHistoryOfServersThatStall stops up to three servers of five at a time, for less and
-// for more than a TTL, while keys are held: some holders lose their majority.
+// TestHistoryOfServersThatStall pauses up to three servers of five at a time, for less and for more than a TTL. Keys
+// are held meanwhile, and some holders lose their majority.
 func TestHistoryOfServersThatStall(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -151,8 +150,8 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 		cfg.Unnoticed = true
 		dlocktest.RunTrial(t, cfg, func(t testing.TB, tr *dlocktest.Trial) {
 			tr.Load.Hold, tr.Least = ttl/2, 20
-			// Who was granted a key while two settled can lose the majority to a third one: a
-			// release may find nothing, however fast it is.
+			// A key that was granted while two servers settled can lose the majority to a third. So even a fast
+			// release may find nothing.
 			tr.TTL = 1
 			tr.During(t, s.clients(t, tr, 5), func() {
 				for i := range testbedtest.Size(4, 30) {
@@ -168,7 +167,7 @@ func TestHistoryOfServersThatLoseTheirData(t *testing.T) {
 }
 
 // TestHistoryOfServersThatKeepTheirData kills one server after the other, or two at once;
-// each comes back with all that it has acknowledged, and votes at once.
+// each restarts with all that it has acknowledged, and votes at once.
 func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -194,8 +193,8 @@ func TestHistoryOfServersThatKeepTheirData(t *testing.T) {
 	})
 }
 
-// A majority that is killed while a key is held, and comes back with its data, grants that
-// key to nobody else before its lease is over.
+// A majority is killed while a key is held, and restarts with its data. It grants that key to nobody else before its
+// lease is over.
 func TestMajorityThatKeepsItsData(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -41,9 +41,8 @@ var (
 	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
-// New returns a Locker on servers that know nothing of one another, at least three and
-// best an odd number; it does not close the clients. It refuses clients that repeat
-// commands by themselves or ignore deadlines, as [redislock.New] does.
+// New returns a Locker on independent servers: at least three, and best an odd number. It does not close the clients.
+// It refuses clients that repeat commands by themselves or ignore deadlines, as [redislock.New] does.
 func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	errs := []error{cfg.validate()}
 	if len(servers) < 3 {
@@ -94,9 +93,9 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	return lease, err
 }
 
-// Acquire implements [dlock.Locker]. It tries again and again; one acquisition serves all who wait for
-// key in this process, see [driver.Turns]. If the first attempt finds
-// no majority of servers it fails; a waiter continues until there has been none for a TTL.
+// Acquire implements [dlock.Locker]. It retries until ctx ends. One acquisition serves all callers that wait for key in
+// this process, see [driver.Turns]. If the first attempt finds no majority of servers, it fails. A waiter continues
+// until there has been no majority for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err

@@ -32,20 +32,19 @@ type node struct {
 	limit    time.Duration // of a call
 	rollback *driver.Rollback
 
-	mu      sync.Mutex
-	silent  bool         // the last call timed out
-	unheard int          // calls that were sent since the last one was answered
-	queue   []chan error // of calls that wait to be sent
+	mu         sync.Mutex
+	silent     bool         // the last call timed out
+	unanswered int          // calls that were sent since the last one was answered
+	queue      []chan error // of calls that wait to be sent
 }
 
-// maxUnheard is how many calls are sent to a server before it answers one of them.
-const maxUnheard = 8
+// maxUnanswered is how many calls are sent to a server before it answers one of them.
+const maxUnanswered = 8
 
-// call runs a script on this server alone. It returns in time, whatever the server and
-// the network do: the end of ctx keeps it from being sent, and nothing else. A server
-// that stops gets a few calls more, which the others wait for, and then, as it is silent,
-// one at a time: they fail with it. So a server that is paused costs some connections,
-// and nobody whose outcome does not depend on it, and has recovered as soon as it answers.
+// call runs a script on this server alone. It returns in time, whatever the server and the network do. The end of ctx
+// only prevents the sending. A server that stops answering gets a few more calls, for which the others wait. After
+// that it gets one call at a time, with which the waiting calls fail. So a paused server costs some connections, and
+// no caller whose outcome does not depend on it. It has recovered as soon as it answers.
 func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
 	if err := n.admit(ctx); err != nil {
 		return nil, err
@@ -88,10 +87,10 @@ func (n *node) admit(ctx context.Context) error {
 
 // next counts a call in, if one may be sent. It is called under mu.
 func (n *node) next() bool {
-	if n.unheard >= maxUnheard || n.silent && n.unheard > 0 {
+	if n.unanswered >= maxUnanswered || n.silent && n.unanswered > 0 {
 		return false
 	}
-	n.unheard++
+	n.unanswered++
 	return true
 }
 
@@ -102,14 +101,14 @@ func (n *node) learn(err error) {
 	defer n.mu.Unlock()
 	n.silent = ok && late.Timeout()
 	if n.silent {
-		n.unheard = max(0, n.unheard-1)
+		n.unanswered = max(0, n.unanswered-1)
 		for _, turn := range n.queue {
 			turn <- errSilent
 		}
 		n.queue = nil
 		return
 	}
-	n.unheard = 0
+	n.unanswered = 0
 	for len(n.queue) > 0 && n.next() {
 		n.queue[0] <- nil
 		n.queue = n.queue[1:]

@@ -1,50 +1,30 @@
 package redlock
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
-//go:embed take.lua
-var takeLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed raise.lua
-var raiseLua string
-
-//go:embed each.lua
-var eachLua string
-
-//go:embed renew.lua
-var renewLua string
-
-//go:embed release.lua
-var releaseLua string
-
-//go:embed force.lua
-var forceLua string
-
-//go:embed inspect.lua
-var inspectLua string
-
-//go:embed raise_counter.lua
-var raiseCounterLua string
-
-// blockLua precedes the scripts that make tokens: how many of them a grant has.
-var blockLua = fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)
+// lua has the scripts. The line before them says how many fencing tokens a grant has.
+var lua = redisx.Folder{Files: files, First: fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)}
 
 // The scripts are constants that cannot be declared so.
 var (
-	takeScript         = redis.NewScript(blockLua + takeLua)
-	raiseScript        = redis.NewScript(raiseLua)
-	renewScript        = redis.NewScript(eachLua + renewLua)
-	releaseScript      = redis.NewScript(eachLua + releaseLua)
-	forceScript        = redis.NewScript(blockLua + forceLua)
-	inspectScript      = redis.NewScript(inspectLua)
-	raiseCounterScript = redis.NewScript(raiseCounterLua)
+	takeScript         = redis.NewScript(lua.Text("take"))
+	raiseScript        = redis.NewScript(lua.Text("raise"))
+	renewScript        = redis.NewScript(lua.Text("each", "renew"))
+	releaseScript      = redis.NewScript(lua.Text("each", "release"))
+	forceScript        = redis.NewScript(lua.Text("force"))
+	inspectScript      = redis.NewScript(lua.Text("inspect"))
+	raiseCounterScript = redis.NewScript(lua.Text("raise_counter"))
 )
 
 // Verdicts of renew.lua and release.lua.

@@ -30,7 +30,7 @@ func TestMariaDB(t *testing.T) {
 	t.Parallel()
 	s := mariaDB(testbedtest.Database(t))
 	s.create(t)
-	suite(t, ttl, func(testing.TB) store { return s })
+	conformance(t, ttl, func(testing.TB) store { return s })
 }
 
 // TestMariaDBWithOtherSettings runs the conformance tests on a store that is configured otherwise. The usual size of
@@ -40,7 +40,7 @@ func TestMariaDBWithOtherSettings(t *testing.T) {
 	t.Parallel()
 	s := mariaDBOtherwise(t)
 	s.create(t)
-	suite(t, ttl, func(testing.TB) store { return s })
+	conformance(t, ttl, func(testing.TB) store { return s })
 }
 
 // mariaDBOtherwise prepares statements and counts rows in the other way, in another time zone, and
@@ -63,7 +63,7 @@ func TestSQLite(t *testing.T) {
 		mu    sync.Mutex
 		files = map[string]store{}
 	)
-	suite(t, 2*time.Second, func(t testing.TB) store { // shorter: there is no network
+	conformance(t, 2*time.Second, func(t testing.TB) store { // shorter: there is no network
 		t.Helper()
 		mu.Lock()
 		defer mu.Unlock()
@@ -216,8 +216,8 @@ func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
 	}
 }
 
-// suite runs the conformance suite on the store of each case.
-func suite(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
+// conformance runs the tests of dlocktest on the store of each case.
+func conformance(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 	t.Helper()
 	h := dlocktest.Harness{
 		New:       func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },

@@ -1,6 +1,6 @@
-// Package sqllock implements [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from 10.6 or MySQL from 8.0. It
-// needs no service besides the application's database. To take a key costs a durable commit, and to release
-// it another one. Keys are not granted in order of arrival, because waiters poll.
+// Package sqllock implements [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from 10.6 or MySQL from 8.0.
+// It needs no service besides the application's database. To take a key costs a durable commit, and to release it
+// another one. Keys are not granted in order of arrival, because waiters poll.
 //
 // The package owns its table, whose definition is [Schema].
 //
@@ -15,9 +15,9 @@
 //	since_at    when the key was granted
 //	expires_at  when the lease expires if it is not renewed; 0 if the key is free
 //
-// Times are microseconds since 1970 by the clock of the database, which each statement reads. No clock of a
-// client is used. A row remains after the release, so that the token never decreases. The token is max(last+16, now), so it does not
-// decrease if the row is deleted or the table restored from a copy. If the clock is also behind,
+// Times are microseconds since 1970 by the clock of the database, which each statement reads. No clock of a client is
+// used. A row remains after the release, so that the token never decreases. The token is max(last+16, now), so it
+// does not decrease if the row is deleted or the table restored from a copy. If the clock is also behind,
 // [Locker.RaiseCounter] raises the token.
 //
 // # Operations
@@ -40,23 +40,23 @@
 // Renewal and release compare owner and token, and never insert, so a late holder cannot take the key back. If a
 // renewal changes fewer rows than it names, a SELECT finds which leases are lost, and why.
 //
-// An uncontended Acquire and its Release cost one round trip each, both with a flush. A lease adds a hundredth of a statement
-// every TTL/3.
+// An uncontended Acquire and its Release cost one round trip each, both with a flush. A lease adds a hundredth of a
+// statement every TTL/3.
 //
 // # Waiting
 //
 // A waiter polls by a SELECT, which takes no lock. So it delays neither the holder nor, on SQLite, other writers of
 // the file. Pauses have decorrelated jitter ([backoff.Decorrelated]) and end when the current lease expires. Of the
 // callers of a key in one process only one polls. They take up to 16 turns under its grant, within 20 ms, each with a
-// token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Which process is next is random. So the load on the database grows with processes and not
-// with waiters. A hand-off takes half a pause on average, 50 ms at most by default. The rate of an uncontended key is
-// bounded by the flush, and that of a contended key by the pauses.
+// token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Which process is next is random. So the load
+// on the database grows with processes and not with waiters. A hand-off takes half a pause on average, 50 ms at most
+// by default. The rate of an uncontended key is bounded by the flush, and that of a contended key by the pauses.
 //
 // # Unknown outcomes
 //
-// A statement whose reply was lost may have been executed, or may be executed later. All statements name the owner, so they can be
-// repeated: to take a key that the owner has is a renewal with the same token, and to release a key that it does not have
-// has no effect.
+// A statement whose reply was lost may have been executed, or may be executed later. All statements name the owner,
+// so they can be repeated. To take a key that the owner has is a renewal with the same token. To release a key that
+// it does not have has no effect.
 //
 //   - A failed renewal is repeated.
 //   - A waiter whose attempt got no reply finds the outcome by its next poll. It continues until the database has
@@ -66,8 +66,8 @@
 //     so does a release. A background rollback by owner repeats until the database has responded,
 //     twice if nothing was found ([driver.Rollback]). Close waits for it.
 //
-// An error that the database returned means that nothing changed. Deadlocks, lock timeouts, busy files and stale connections
-// are retried within Config.Timeout.
+// An error that the database returned means that nothing changed. Deadlocks, lock timeouts, busy files and stale
+// connections are retried within Config.Timeout.
 //
 // # Failures
 //
@@ -76,9 +76,9 @@
 // synchronous=FULL lose no lease. After a restart, holders continue if it took less than the rest of their leases;
 // otherwise their lease validity has ended in time.
 //
-// After a failover to a replica that lagged, or whose clock is ahead, a second holder is possible until the previous
-// holder is notified by its next renewal. The fencing token refuses its late writes. If the protected data are in the
-// same database, claim the row first, in the same transaction: lock it, compare the token, and store it.
+// A failover can lead to a replica that lagged, or whose clock is ahead. Then a second holder is possible until the
+// previous holder is notified by its next renewal. The fencing token refuses its late writes. If the protected data
+// are in the same database, claim the row first, in the same transaction: lock it, compare the token, and store it.
 //
 // # Requirements on the pool
 //

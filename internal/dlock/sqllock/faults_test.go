@@ -93,8 +93,8 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 	})
 }
 
-// TestServerThatStalls stops the server beyond the TTL: the holder must end its work in
-// time, and whoever asks must be notified in time.
+// TestServerThatStalls pauses the server beyond the TTL. The holder must end its work in time, and callers must
+// get an answer in time.
 func TestServerThatStalls(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -107,11 +107,11 @@ func TestServerThatStalls(t *testing.T) {
 		ended := make(chan time.Time, 1)
 		lease.OnEnd(func(error) { ended <- time.Now() })
 		const waiters = 20
-		told := make(chan error, waiters)
+		results := make(chan error, waiters)
 		for range waiters {
 			go func() {
 				_, err := l.Acquire(t.Context(), key)
-				told <- err
+				results <- err
 			}()
 		}
 		start := time.Now()
@@ -138,7 +138,7 @@ func TestServerThatStalls(t *testing.T) {
 		end := time.After(3 * ttl)
 		for range waiters { // all at about the same time, and not one by one
 			select {
-			case err := <-told:
+			case err := <-results:
 				if err == nil || errors.Is(err, dlock.ErrHeld) {
 					t.Errorf("a waiter: %v", err)
 				}

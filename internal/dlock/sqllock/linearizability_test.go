@@ -41,8 +41,7 @@ func (s store) proxied(t testing.TB, tr *dlocktest.Trial, n int) ([]*dlocktest.H
 	return clients, proxies
 }
 
-// faulty is a trial with faults, whose load outlasts them at full size too. Few of them
-// may go unnoticed.
+// faulty is a trial with faults. Its load outlasts the faults at full size too. In a small run all may go unnoticed.
 func faulty(keys int) dlocktest.TrialConfig {
 	return dlocktest.TrialConfig{
 		TTL: ttl, Keys: keys, Faulty: true, Unnoticed: testbedtest.Size(0, 1) == 0,
@@ -125,9 +124,8 @@ func TestHistoryOfKilledConnections(t *testing.T) {
 	})
 }
 
-// TestHistoryWithAPausedServer stops the server for less and for more than a TTL, at full
-// size for 20 s too, and kills it, with all that it has acknowledged flushed: it forgets
-// no lease.
+// TestHistoryWithAPausedServer pauses the server for less and for more than a TTL, and for 20 s at full size. It also
+// kills the server, which forgets no lease, because it has flushed all that it acknowledged.
 func TestHistoryWithAPausedServer(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -71,8 +71,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 }
 
 // Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
-// looks for the end of the lease now and then. One acquisition serves all who wait for key in this
-// process; see [driver.Turns].
+// polls for the end of the lease. One acquisition serves all callers that wait for key in this process; see
+// [driver.Turns].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
 		return lease, err

@@ -36,8 +36,8 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 	})
 }
 
-// TestHistoryWithPausedHoldersOfAFile is the same on SQLite, where a process that stops
-// in the middle of a statement also keeps others from writing.
+// TestHistoryWithPausedHoldersOfAFile stops a process that locks in SQLite. If it stops in the middle of a statement, it
+// also keeps others from writing.
 func TestHistoryWithPausedHoldersOfAFile(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// script decides, per statement, what becomes of it: before it is executed, and after.
+// script decides which statements fail: before they are executed, or after.
 type script struct {
 	mu            sync.Mutex
 	statements    []string                            // those that were sent
@@ -60,8 +60,7 @@ func scripted(t testing.TB) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB)
 	return scriptedFor(t, ttl)
 }
 
-// scriptedFor returns a Locker on MariaDB whose statements fail as the script says, one
-// whose do not, and a pool.
+// scriptedFor returns a Locker on MariaDB whose statements fail as scripted, a Locker without failures, and a pool.
 func scriptedFor(t testing.TB, ttl time.Duration) (*sqllock.Locker, *script, *sqllock.Locker, *sql.DB) {
 	t.Helper()
 	st := mariaDB(testbedtest.Database(t))

@@ -57,7 +57,7 @@ func TestKeysAreBytes(t *testing.T) {
 	})
 }
 
-// What is said of the number of statements is what it costs.
+// Each operation costs as many statements as documented.
 func TestStatements(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -118,8 +118,8 @@ func TestRenewalsShareAStatement(t *testing.T) {
 	})
 }
 
-// Nobody who works with another row is waited for, however small the table, and at the
-// isolation level that locks whatever it reads.
+// No statement waits for a transaction on another row, however small the table. This holds at the isolation level that
+// locks every row that it reads.
 func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -20,9 +20,8 @@ type waiter struct {
 	answer    time.Time // when the database answered for the last time
 }
 
-// wait looks until id has key, or ctx ends, or the database has not answered for a TTL.
-// A poll reads, so that it is in nobody's way: not in that of the holder's renewals
-// and release, nor, on SQLite, in that of any other writer.
+// wait polls until id has key, or ctx ends, or the database has not answered for a TTL. A poll only reads. So it
+// delays neither the holder's renewals and release nor, on SQLite, any other writer.
 func (l *Locker) wait(ctx context.Context, key, id string, share *driver.Share) (*dlock.Lease, error) {
 	w := &waiter{l: l, key: key, id: id, share: share, answer: time.Now()}
 	next := time.NewTimer(0)

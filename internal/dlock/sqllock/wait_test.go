@@ -58,7 +58,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 	})
 }
 
-// Of those who acquire a key in a process one asks at a time.
+// Of the callers that acquire a key in one process only one polls.
 func TestWaitersPollOneByOne(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -15,9 +15,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The tests of this file keep the wrong variant alongside the right one: they show
-// that the trap is real, and that the test would see it. The wrong one is the lock
-// of the client library.
+// The tests of this file run the wrong variant, the lock of the client library, alongside the right one. So they show
+// that the trap is real, and that the test detects it.
 
 // textbook returns the library's lock of a key of its own.
 func textbook(t testing.TB, c *zk.Conn) (l *zk.Lock, path string) {
@@ -136,7 +135,7 @@ func TestHolderIsNotifiedOfThePartition(t *testing.T) {
 		proxy.BlackHole()
 		second := acquire(t, next, key)
 		if !errors.Is(lease.Err(), dlock.ErrLost) {
-			t.Errorf("granted to another, and the holder is told %v", lease.Err())
+			t.Errorf("granted to another, and the holder is notified of %v", lease.Err())
 		}
 		if err := zk.NewLock(near, path, zk.WorldACL(zk.PermAll)).Lock(); err != nil {
 			t.Fatal(err)

@@ -15,10 +15,10 @@ import (
 // the place is taken away.
 func (q *queue) enter(ctx context.Context, c claim) (*dlock.Lease, error) {
 	for placed := false; ; placed = true {
-		was, alone := q.quiet.since(c.dir)
+		was, alone := q.uncontended.since(c.dir)
 		n, err := q.place(ctx, c, was.version, !alone)
 		if alone && errors.Is(err, zk.ErrBadVersion) {
-			q.quiet.disturbed(c.dir)
+			q.uncontended.forget(c.dir)
 			n, err = q.place(ctx, c, anyMark().version, true)
 			alone = false
 		}
@@ -49,7 +49,7 @@ func (q *queue) enter(ctx context.Context, c claim) (*dlock.Lease, error) {
 func (q *queue) place(ctx context.Context, c claim, version int32, list bool) (zookeeper.Node, error) {
 	n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), List: list, ParentVersion: version})
 	if err == nil {
-		q.quiet.created(c, n)
+		q.uncontended.created(c, n)
 	}
 	return n, err
 }
@@ -116,9 +116,8 @@ func unsent(err error) error {
 	return err
 }
 
-// leave gives up the place of a caller whose context has ended, or who has failed.
-// It waits for the answer for a moment, so that usually nothing is left when
-// Acquire returns. A failure is uncertain: the place was in the way of others.
+// leave deletes the node of a caller whose context has ended, or whose attempt has failed. It waits for the answer for
+// a moment, so that usually nothing is left when Acquire returns. A failure is uncertain: the node blocked others.
 func (q *queue) leave(ctx context.Context, c claim, n zookeeper.Node, why error) error {
 	ended := ctx.Err() != nil
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.s.Timeout()/10)

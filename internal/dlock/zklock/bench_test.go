@@ -128,8 +128,7 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOff measures from a release to the grant of the one who waits, in
-// another process.
+// BenchmarkHandOff measures from a release to the grant of the waiter, in another process.
 func BenchmarkHandOff(b *testing.B) {
 	server := testbedtest.StartZooKeeper(b, testbed.ZooKeeperConfig{})
 	for name, open := range benchmarks() {

@@ -84,13 +84,7 @@ func session(t testing.TB, addrs ...string) *zookeeper.Session {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, s.Close)
 	return s
 }
 

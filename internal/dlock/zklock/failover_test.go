@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestHistoryWithPausedLeaders has three servers whose leader is paused, for so
-// long that the others choose another one, and still considers itself the leader.
+// TestHistoryWithPausedLeaders pauses the leader of three servers until the others have elected another. When it
+// resumes, it still considers itself the leader.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {
@@ -43,8 +43,8 @@ func TestHistoryWithPausedLeaders(t *testing.T) {
 	})
 }
 
-// TestHistoryOfLostQuorums stops two servers of three for longer than a session lasts:
-// nothing is granted then, when all who held something have been notified.
+// TestHistoryOfLostQuorums pauses two servers of three for longer than a session lasts. Nothing is granted then, and
+// all holders have been notified.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -55,8 +55,8 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 			tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
 				for range testbedtest.Size(1, 5) {
 					dlocktest.Pace(t, tr.Between(ttl/5, ttl))
-					away := tr.Random.Perm(len(servers.Nodes()))[:2]
-					for _, at := range away {
+					paused := tr.Random.Perm(len(servers.Nodes()))[:2]
+					for _, at := range paused {
 						harm(t, servers.Nodes()[at].Pause)
 					}
 					dlocktest.Pace(t, ttl)
@@ -65,7 +65,7 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 					if n := tr.Grants() - before; n > 0 {
 						t.Errorf("%d grants without a majority", n)
 					}
-					for _, at := range away {
+					for _, at := range paused {
 						harm(t, servers.Nodes()[at].Resume)
 					}
 					dlocktest.Pace(t, ttl)
@@ -82,7 +82,7 @@ func harm(t testing.TB, f func() error) {
 	}
 }
 
-// TestHistoryOfPartedFollowers cuts clients off, each of which has one server.
+// TestHistoryOfPartedFollowers pauses a follower of three servers, and so cuts its clients off.
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()

@@ -11,8 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// inspect reports who is first, and how many wait. The caller knows what the fencing token of
-// the first one is.
+// inspect reports the holder, and how many wait. The caller passes the function that makes the holder's fencing token.
 func (q *queue) inspect(ctx context.Context, c claim, fence func(p place, zxid uint64) (dlock.Fence, error)) (dlock.State, error) {
 	for {
 		holders, waiters, err := q.holders(ctx, c)
@@ -53,7 +52,7 @@ func (q *queue) force(ctx context.Context, c claim, evict func(p place, path str
 	return nil
 }
 
-// holders returns those who wait for nobody, and the number of the others.
+// holders returns the nodes that wait for no other node, and the number of the waiting ones.
 func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
 	if err := q.s.Sync(ctx); err != nil {
 		return nil, 0, err

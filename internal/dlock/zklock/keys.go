@@ -67,15 +67,15 @@ func sorted(names []string) []place {
 	return places
 }
 
-// standing is the position of a node in its queue.
-type standing struct {
+// position is the position of a node in its queue.
+type position struct {
 	found bool   // whether it is there at all
 	ahead int    // how many it has to wait for
 	last  string // the name of the last one of them
 }
 
-// stand finds id among names, without sorting them.
-func stand(names []string, id string) standing {
+// positionOf finds id among names, without sorting them.
+func positionOf(names []string, id string) position {
 	places := make([]place, 0, len(names))
 	var own place
 	for _, name := range names {
@@ -88,7 +88,7 @@ func stand(names []string, id string) standing {
 		}
 		places = append(places, p)
 	}
-	s := standing{found: own.id != ""}
+	s := position{found: own.id != ""}
 	var last place
 	for _, p := range places {
 		if !s.found || !p.before(own) || !own.kind.conflicts(p.kind) {

@@ -68,7 +68,7 @@ func (q *queue) release(ctx context.Context, g *grant) error {
 	}
 	switch {
 	case err == nil:
-		q.quiet.released(g)
+		q.uncontended.released(g)
 		return nil
 	case errors.Is(err, zk.ErrNoNode):
 		return q.lost(g)
@@ -114,8 +114,7 @@ func (q *queue) renew(ctx context.Context, held []dlock.Held) []error {
 	return errs
 }
 
-// check looks for the node of a grant. The first time it is watched from then on: a
-// grant that is shorter costs no message.
+// check reads the node of a grant. The first check also sets a watch, so a shorter grant costs no notification.
 func (q *queue) check(ctx context.Context, id string) error {
 	q.mu.Lock()
 	g := q.grants[id]

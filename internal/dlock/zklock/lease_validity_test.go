@@ -1,7 +1,6 @@
 package zklock_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -12,8 +11,8 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// The servers give a session less time than was asked for, and say so when they are reached, which
-// may be after the Locker was made. A holder that is cut off stops before they end the session.
+// The servers may shorten a session, and report that on connection, which may be after the Locker was made. A holder
+// that is cut off stops before they end the session.
 func TestShorterSessionHasAShorterValidity(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -23,13 +22,7 @@ func TestShorterSessionHasAShorterValidity(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-			defer cancel()
-			if err := s.Close(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		testbedtest.Closing(t, s.Close)
 		l, next := locker(t, s, zklock.Config{}), locker(t, session(t, server.Addr()), zklock.Config{})
 		lease := acquire(t, l, "k")
 		if d := s.Timeout(); d != ttl {

@@ -198,7 +198,7 @@ func TestHistoryOfExpiredSessions(t *testing.T) {
 	})
 }
 
-// TestHistoryOfRestarts kills the server, which comes back with its data.
+// TestHistoryOfRestarts kills the server, which restarts with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
 	histories(t, true, func(t testing.TB, tr *trial) {

@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// queue is what Locker and RW have in common: nodes in a row, each of which waits
-// for the last one before it that it conflicts with.
+// queue is the common part of Locker and RW: nodes in a row, each of which waits for the last conflicting node before
+// it.
 type queue struct {
 	s       *zookeeper.Session
 	cfg     Config
@@ -25,8 +25,8 @@ type queue struct {
 	// zk.ErrNoNode when n is gone. Nil: the fencing token is that of the node.
 	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
-	quiet    quiet
-	confirms singleflight.Group
+	uncontended uncontended
+	confirms    singleflight.Group
 
 	mu     sync.Mutex
 	grants map[string]*grant                  // by the ID of the node
@@ -72,8 +72,8 @@ func (q *queue) try(ctx context.Context, c claim) (*dlock.Lease, error) {
 	return caused(ctx)(q.enterFree(ctx, c))
 }
 
-// caused adds the cause of ctx to an error that says that ctx has ended: last, because a
-// cause can look like an answer of the servers.
+// caused adds the cause of ctx to an error that says that ctx has ended. It comes last, because a cause can look like
+// an answer of the servers.
 func caused(ctx context.Context) func(*dlock.Lease, error) (*dlock.Lease, error) {
 	return func(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 		if ended := ctx.Err(); ended != nil && errors.Is(err, ended) && !errors.Is(err, context.Cause(ctx)) {

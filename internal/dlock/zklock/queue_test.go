@@ -56,9 +56,9 @@ func TestWaitersShareAConfirmation(t *testing.T) {
 		}
 		before := commits()
 		link.Cut()
-		<-time.After(ttl / 3) // all have looked by then, and have had no answer
+		<-time.After(ttl / 3) // all have polled by then, and have had no answer
 		link.Heal()
-		if err := s.Sync(t.Context()); err != nil { // comes after all that they have sent
+		if err := s.Sync(t.Context()); err != nil { // follows all their requests
 			t.Fatal(err)
 		}
 		if more := commits() - before; more > n/10 {
@@ -97,8 +97,8 @@ func TestNumbersWrapAround(t *testing.T) {
 	})
 }
 
-// TestLeavingWaiterGrantsNothing has the one in the middle give up: the one behind
-// is notified that the node before its own is gone, while the first one still holds.
+// TestLeavingWaiterGrantsNothing has the second of three nodes leave the queue. The third is notified that the node
+// before its own is gone, while the first still holds the key.
 func TestLeavingWaiterGrantsNothing(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

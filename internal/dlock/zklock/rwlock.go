@@ -15,10 +15,9 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// RW is [dlock.RWLocker] on ZooKeeper. Readers and writers stand in one queue, first
-// come, first served: a writer waits for the last node before it, a reader for the
-// last writer before it. So it is not phase-fair, and nobody starves: a reader waits
-// for the writers that came before it, a writer for all that came before it.
+// RW is [dlock.RWLocker] on ZooKeeper. Readers and writers share one queue, first come, first served. A writer waits
+// for the last node before it, a reader for the last writer before it. So it is not phase-fair, and still nobody
+// starves.
 //
 // # Data
 //
@@ -27,18 +26,16 @@ import (
 //	PREFIX/KEY/queue/ID-write-NNN   ephemeral, sequential
 //	PREFIX/KEY/queue/ID-read-NNN    the same
 //
-// A writer that is granted the key writes its fencing token down, on the condition that its
-// node exists, in one step; readers read it. The token is twice the number of the
-// transaction that created the writer's node, so that there is another one between
-// any two: who forces a writer out leaves that one behind, for the readers that come
-// next. Readers of a key that no writer has had get a fencing token made of the number of
-// the transaction that created KEY.
+// A writer that is granted the key writes its fencing token down, on the condition that its node exists, in one step.
+// Readers read it. The token is twice the number of the transaction that created the writer's node, so there is a
+// free token between any two. A force-release of a writer leaves that token behind, for the next readers. Readers of
+// a key that no writer has had get a fencing token made of the number of the transaction that created KEY.
 //
 // # Operations
 //
-// In rounds, and c for a commit of the servers: AcquireRead 3+c, Acquire 3+2c,
-// TryAcquireRead 3+c, TryAcquire 3+2c, Release 1+c. From the release of a writer in
-// the same process to a waiting one 1 (the fencing token), in another 2+c.
+// In round trips, and c for a commit of the servers: AcquireRead 3+c, Acquire 3+2c, TryAcquireRead 3+c, TryAcquire
+// 3+2c, Release 1+c. A hand-off from a writer takes 1 in the same process (the fencing token), and 2+c to another
+// process.
 type RW struct {
 	queue *queue
 	sides driver.RWSides
@@ -170,9 +167,9 @@ func (l *RW) ForceRelease(ctx context.Context, key string) error {
 	})
 }
 
-// evict deletes the node of a writer and leaves the fencing token behind that comes after it, unless a
-// later one is on record: the writer may have handed the key on within its process already. It
-// returns zk.ErrBadVersion if another fencing token has been written meanwhile.
+// evict deletes the node of a writer, and leaves the next fencing token behind. It keeps a later token on record: the
+// writer may have handed the key on within its process already. It returns zk.ErrBadVersion if another fencing token
+// has been written meanwhile.
 func (l *RW) evict(ctx context.Context, key, path string) error {
 	s := l.queue.s
 	_, node, err := s.Get(ctx, path)

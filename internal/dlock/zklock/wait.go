@@ -24,11 +24,11 @@ const (
 // await waits until n is the first. It returns errGone if n is no more.
 func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Lease, error) {
 	var own *self // nil before it is watched
-	where := stand(n.Children, n.ID)
+	where := positionOf(n.Children, n.ID)
 	for ; ; where.found = false {
 		if !where.found {
 			var err error
-			if where, err = q.stand(ctx, c, n); err != nil {
+			if where, err = q.readPosition(ctx, c, n); err != nil {
 				return nil, err
 			}
 		}
@@ -44,7 +44,7 @@ func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Le
 		}
 		switch {
 		case errors.Is(err, zookeeper.ErrUncertain), errors.Is(err, zookeeper.ErrUnavailable):
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return nil, err
 			}
 			own = nil
@@ -94,7 +94,7 @@ func (s *self) watched(ctx context.Context) error {
 func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self) (*dlock.Lease, error) {
 	for time.Since(q.s.Confirmed()) > q.ttl()/3 {
 		if err := q.confirm(ctx); err != nil {
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return nil, err
 			}
 		}
@@ -124,7 +124,7 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 		return look, nil
 	}
 	if err != nil {
-		return look, q.patient(ctx, n, err)
+		return look, q.mayContinue(ctx, n, err)
 	}
 	defer stop()
 	for {
@@ -135,7 +135,7 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 		if err := q.glance(ctx, path); errors.Is(err, zk.ErrNoNode) {
 			return look, nil
 		} else if err != nil {
-			if err := q.patient(ctx, n, err); err != nil {
+			if err := q.mayContinue(ctx, n, err); err != nil {
 				return look, err
 			}
 		}
@@ -158,7 +158,7 @@ func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e ev
 	}
 }
 
-// confirm confirms the session, once for all who ask while it does.
+// confirm confirms the session, once for all concurrent callers.
 func (q *queue) confirm(ctx context.Context) error {
 	done := q.confirms.DoChan("", func() (any, error) {
 		return nil, q.s.Confirm(context.WithoutCancel(ctx)) // which bounds it; the others wait, too
@@ -211,29 +211,28 @@ func (q *queue) free(path string) {
 	}
 }
 
-// stand reads the position of n, again and again if no server answers.
-func (q *queue) stand(ctx context.Context, c claim, n zookeeper.Node) (standing, error) {
+// readPosition reads the position of n, again and again if no server answers.
+func (q *queue) readPosition(ctx context.Context, c claim, n zookeeper.Node) (position, error) {
 	for {
 		names, _, err := q.s.Children(ctx, c.dir)
 		switch {
 		case err == nil:
-			where := stand(names, n.ID)
+			where := positionOf(names, n.ID)
 			if !where.found {
 				return where, errGone
 			}
 			return where, nil
 		case errors.Is(err, zk.ErrNoNode):
-			return standing{}, errGone
+			return position{}, errGone
 		}
-		if err := q.patient(ctx, n, err); err != nil {
-			return standing{}, err
+		if err := q.mayContinue(ctx, n, err); err != nil {
+			return position{}, err
 		}
 	}
 }
 
-// patient decides whether a waiter whose reading has failed continues: as long as its
-// session may live.
-func (q *queue) patient(ctx context.Context, n zookeeper.Node, failed error) error {
+// mayContinue decides whether a waiter continues after a failed read: as long as its session may live.
+func (q *queue) mayContinue(ctx context.Context, n zookeeper.Node, failed error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -1,9 +1,8 @@
 // Package redislog implements the log of package events as a Redis Stream.
 //
-// All instances append to one stream and read it from where they are, so all of them have the same events in the same order. A
-// connection that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous
-// one, so a reader notices whatever the stream has lost: what was trimmed before it was read, and what a failover, a restart
-// or a FLUSHALL has removed.
+// All instances append to one stream and read it, so all of them have the same events in the same order. A connection
+// that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous one,
+// so a reader notices all losses: entries trimmed unread, or removed by a failover, a restart or a FLUSHALL.
 //
 // The stream keeps about [Size] entries of 1 to 64 events each. An order of one item is some 300 bytes, so the stream takes
 // from 1 MB to 40 MB.

@@ -102,8 +102,8 @@ var faults = []fault{
 	}},
 }
 
-// A listener receives each event once, in order, through faults; if the server has lost data, it may lack events only where
-// it had to restart.
+// A listener receives each event once, in order, through faults. Only if the server has lost data, and the listener had
+// to restart, may it lack events.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, f := range faults {

@@ -22,90 +22,30 @@ const (
 	N413 BodyTooLargeProblemStatus = 413
 )
 
-// Valid indicates whether the value is a known member of the BodyTooLargeProblemStatus enum.
-func (e BodyTooLargeProblemStatus) Valid() bool {
-	switch e {
-	case N413:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for BodyTooLargeProblemType.
 const (
 	DocsProblemsBodyTooLarge BodyTooLargeProblemType = "/docs/problems/body-too-large"
 )
-
-// Valid indicates whether the value is a known member of the BodyTooLargeProblemType enum.
-func (e BodyTooLargeProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsBodyTooLarge:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ConcurrencyLimitProblemStatus.
 const (
 	ConcurrencyLimitProblemStatusN429 ConcurrencyLimitProblemStatus = 429
 )
 
-// Valid indicates whether the value is a known member of the ConcurrencyLimitProblemStatus enum.
-func (e ConcurrencyLimitProblemStatus) Valid() bool {
-	switch e {
-	case ConcurrencyLimitProblemStatusN429:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ConcurrencyLimitProblemType.
 const (
 	DocsProblemsConcurrencyLimit ConcurrencyLimitProblemType = "/docs/problems/concurrency-limit"
 )
-
-// Valid indicates whether the value is a known member of the ConcurrencyLimitProblemType enum.
-func (e ConcurrencyLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsConcurrencyLimit:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for DrainingProblemStatus.
 const (
 	DrainingProblemStatusN503 DrainingProblemStatus = 503
 )
 
-// Valid indicates whether the value is a known member of the DrainingProblemStatus enum.
-func (e DrainingProblemStatus) Valid() bool {
-	switch e {
-	case DrainingProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for DrainingProblemType.
 const (
 	DocsProblemsDraining DrainingProblemType = "/docs/problems/draining"
 )
-
-// Valid indicates whether the value is a known member of the DrainingProblemType enum.
-func (e DrainingProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsDraining:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for EventResetReason.
 const (
@@ -115,141 +55,45 @@ const (
 	Start  EventResetReason = "start"
 )
 
-// Valid indicates whether the value is a known member of the EventResetReason enum.
-func (e EventResetReason) Valid() bool {
-	switch e {
-	case Gone:
-		return true
-	case Missed:
-		return true
-	case Slow:
-		return true
-	case Start:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for ForbiddenProblemStatus.
 const (
 	N403 ForbiddenProblemStatus = 403
 )
-
-// Valid indicates whether the value is a known member of the ForbiddenProblemStatus enum.
-func (e ForbiddenProblemStatus) Valid() bool {
-	switch e {
-	case N403:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for ForbiddenProblemType.
 const (
 	DocsProblemsForbidden ForbiddenProblemType = "/docs/problems/forbidden"
 )
 
-// Valid indicates whether the value is a known member of the ForbiddenProblemType enum.
-func (e ForbiddenProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsForbidden:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for IdempotencyKeyReusedProblemStatus.
 const (
 	IdempotencyKeyReusedProblemStatusN422 IdempotencyKeyReusedProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the IdempotencyKeyReusedProblemStatus enum.
-func (e IdempotencyKeyReusedProblemStatus) Valid() bool {
-	switch e {
-	case IdempotencyKeyReusedProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for IdempotencyKeyReusedProblemType.
 const (
 	DocsProblemsIdempotencyKeyReused IdempotencyKeyReusedProblemType = "/docs/problems/idempotency-key-reused"
 )
 
-// Valid indicates whether the value is a known member of the IdempotencyKeyReusedProblemType enum.
-func (e IdempotencyKeyReusedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsIdempotencyKeyReused:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InternalProblemStatus.
 const (
 	N500 InternalProblemStatus = 500
 )
-
-// Valid indicates whether the value is a known member of the InternalProblemStatus enum.
-func (e InternalProblemStatus) Valid() bool {
-	switch e {
-	case N500:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for InternalProblemType.
 const (
 	DocsProblemsInternal InternalProblemType = "/docs/problems/internal"
 )
 
-// Valid indicates whether the value is a known member of the InternalProblemType enum.
-func (e InternalProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsInternal:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InvalidRequestProblemStatus.
 const (
 	InvalidRequestProblemStatusN422 InvalidRequestProblemStatus = 422
 )
 
-// Valid indicates whether the value is a known member of the InvalidRequestProblemStatus enum.
-func (e InvalidRequestProblemStatus) Valid() bool {
-	switch e {
-	case InvalidRequestProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for InvalidRequestProblemType.
 const (
 	DocsProblemsInvalidRequest InvalidRequestProblemType = "/docs/problems/invalid-request"
 )
-
-// Valid indicates whether the value is a known member of the InvalidRequestProblemType enum.
-func (e InvalidRequestProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsInvalidRequest:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for LiveEventType.
 const (
@@ -261,85 +105,25 @@ const (
 	LiveEventTypeTimer  LiveEventType = "timer"
 )
 
-// Valid indicates whether the value is a known member of the LiveEventType enum.
-func (e LiveEventType) Valid() bool {
-	switch e {
-	case LiveEventTypeLeader:
-		return true
-	case LiveEventTypeLock:
-		return true
-	case LiveEventTypeMember:
-		return true
-	case LiveEventTypeOrder:
-		return true
-	case LiveEventTypeStock:
-		return true
-	case LiveEventTypeTimer:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for LockTimeoutProblemStatus.
 const (
 	LockTimeoutProblemStatusN503 LockTimeoutProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the LockTimeoutProblemStatus enum.
-func (e LockTimeoutProblemStatus) Valid() bool {
-	switch e {
-	case LockTimeoutProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for LockTimeoutProblemType.
 const (
 	DocsProblemsLockTimeout LockTimeoutProblemType = "/docs/problems/lock-timeout"
 )
 
-// Valid indicates whether the value is a known member of the LockTimeoutProblemType enum.
-func (e LockTimeoutProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsLockTimeout:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for MalformedRequestProblemStatus.
 const (
 	N400 MalformedRequestProblemStatus = 400
 )
 
-// Valid indicates whether the value is a known member of the MalformedRequestProblemStatus enum.
-func (e MalformedRequestProblemStatus) Valid() bool {
-	switch e {
-	case N400:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for MalformedRequestProblemType.
 const (
 	DocsProblemsMalformedRequest MalformedRequestProblemType = "/docs/problems/malformed-request"
 )
-
-// Valid indicates whether the value is a known member of the MalformedRequestProblemType enum.
-func (e MalformedRequestProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsMalformedRequest:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for MovementKind.
 const (
@@ -348,109 +132,35 @@ const (
 	RESERVE MovementKind = "RESERVE"
 )
 
-// Valid indicates whether the value is a known member of the MovementKind enum.
-func (e MovementKind) Valid() bool {
-	switch e {
-	case CONFIRM:
-		return true
-	case RELEASE:
-		return true
-	case RESERVE:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for NotFoundProblemStatus.
 const (
 	N404 NotFoundProblemStatus = 404
 )
-
-// Valid indicates whether the value is a known member of the NotFoundProblemStatus enum.
-func (e NotFoundProblemStatus) Valid() bool {
-	switch e {
-	case N404:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for NotFoundProblemType.
 const (
 	DocsProblemsNotFound NotFoundProblemType = "/docs/problems/not-found"
 )
 
-// Valid indicates whether the value is a known member of the NotFoundProblemType enum.
-func (e NotFoundProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsNotFound:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OpenOrdersLimitProblemStatus.
 const (
 	OpenOrdersLimitProblemStatusN409 OpenOrdersLimitProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the OpenOrdersLimitProblemStatus enum.
-func (e OpenOrdersLimitProblemStatus) Valid() bool {
-	switch e {
-	case OpenOrdersLimitProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OpenOrdersLimitProblemType.
 const (
 	DocsProblemsOpenOrdersLimit OpenOrdersLimitProblemType = "/docs/problems/open-orders-limit"
 )
 
-// Valid indicates whether the value is a known member of the OpenOrdersLimitProblemType enum.
-func (e OpenOrdersLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOpenOrdersLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStateConflictProblemStatus.
 const (
 	OrderStateConflictProblemStatusN409 OrderStateConflictProblemStatus = 409
 )
 
-// Valid indicates whether the value is a known member of the OrderStateConflictProblemStatus enum.
-func (e OrderStateConflictProblemStatus) Valid() bool {
-	switch e {
-	case OrderStateConflictProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OrderStateConflictProblemType.
 const (
 	DocsProblemsOrderStateConflict OrderStateConflictProblemType = "/docs/problems/order-state-conflict"
 )
-
-// Valid indicates whether the value is a known member of the OrderStateConflictProblemType enum.
-func (e OrderStateConflictProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOrderStateConflict:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OrderStatus.
 const (
@@ -462,145 +172,45 @@ const (
 	REJECTED  OrderStatus = "REJECTED"
 )
 
-// Valid indicates whether the value is a known member of the OrderStatus enum.
-func (e OrderStatus) Valid() bool {
-	switch e {
-	case CANCELLED:
-		return true
-	case CONFIRMED:
-		return true
-	case EXPIRED:
-		return true
-	case PENDING:
-		return true
-	case QUEUED:
-		return true
-	case REJECTED:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OutOfStockProblemStatus.
 const (
 	OutOfStockProblemStatusN409 OutOfStockProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the OutOfStockProblemStatus enum.
-func (e OutOfStockProblemStatus) Valid() bool {
-	switch e {
-	case OutOfStockProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OutOfStockProblemType.
 const (
 	DocsProblemsOutOfStock OutOfStockProblemType = "/docs/problems/out-of-stock"
 )
 
-// Valid indicates whether the value is a known member of the OutOfStockProblemType enum.
-func (e OutOfStockProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOutOfStock:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for OutcomeUnknownProblemStatus.
 const (
 	OutcomeUnknownProblemStatusN503 OutcomeUnknownProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the OutcomeUnknownProblemStatus enum.
-func (e OutcomeUnknownProblemStatus) Valid() bool {
-	switch e {
-	case OutcomeUnknownProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for OutcomeUnknownProblemType.
 const (
 	DocsProblemsOutcomeUnknown OutcomeUnknownProblemType = "/docs/problems/outcome-unknown"
 )
 
-// Valid indicates whether the value is a known member of the OutcomeUnknownProblemType enum.
-func (e OutcomeUnknownProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsOutcomeUnknown:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for PurchaseLimitProblemStatus.
 const (
 	PurchaseLimitProblemStatusN409 PurchaseLimitProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the PurchaseLimitProblemStatus enum.
-func (e PurchaseLimitProblemStatus) Valid() bool {
-	switch e {
-	case PurchaseLimitProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for PurchaseLimitProblemType.
 const (
 	DocsProblemsPurchaseLimit PurchaseLimitProblemType = "/docs/problems/purchase-limit"
 )
 
-// Valid indicates whether the value is a known member of the PurchaseLimitProblemType enum.
-func (e PurchaseLimitProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsPurchaseLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RateLimitedProblemStatus.
 const (
 	RateLimitedProblemStatusN429 RateLimitedProblemStatus = 429
 )
 
-// Valid indicates whether the value is a known member of the RateLimitedProblemStatus enum.
-func (e RateLimitedProblemStatus) Valid() bool {
-	switch e {
-	case RateLimitedProblemStatusN429:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RateLimitedProblemType.
 const (
 	DocsProblemsRateLimited RateLimitedProblemType = "/docs/problems/rate-limited"
 )
-
-// Valid indicates whether the value is a known member of the RateLimitedProblemType enum.
-func (e RateLimitedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsRateLimited:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for Reason.
 const (
@@ -609,289 +219,95 @@ const (
 	ReasonOverLimit  Reason = "over-limit"
 )
 
-// Valid indicates whether the value is a known member of the Reason enum.
-func (e Reason) Valid() bool {
-	switch e {
-	case ReasonNotInTime:
-		return true
-	case ReasonOutOfStock:
-		return true
-	case ReasonOverLimit:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for RequestInFlightProblemStatus.
 const (
 	RequestInFlightProblemStatusN409 RequestInFlightProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the RequestInFlightProblemStatus enum.
-func (e RequestInFlightProblemStatus) Valid() bool {
-	switch e {
-	case RequestInFlightProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for RequestInFlightProblemType.
 const (
 	DocsProblemsRequestInFlight RequestInFlightProblemType = "/docs/problems/request-in-flight"
 )
 
-// Valid indicates whether the value is a known member of the RequestInFlightProblemType enum.
-func (e RequestInFlightProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsRequestInFlight:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for SKUExistsProblemStatus.
 const (
 	SKUExistsProblemStatusN409 SKUExistsProblemStatus = 409
 )
-
-// Valid indicates whether the value is a known member of the SKUExistsProblemStatus enum.
-func (e SKUExistsProblemStatus) Valid() bool {
-	switch e {
-	case SKUExistsProblemStatusN409:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for SKUExistsProblemType.
 const (
 	DocsProblemsSKUExists SKUExistsProblemType = "/docs/problems/sku-exists"
 )
 
-// Valid indicates whether the value is a known member of the SKUExistsProblemType enum.
-func (e SKUExistsProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsSKUExists:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StoreUnavailableProblemStatus.
 const (
 	StoreUnavailableProblemStatusN503 StoreUnavailableProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the StoreUnavailableProblemStatus enum.
-func (e StoreUnavailableProblemStatus) Valid() bool {
-	switch e {
-	case StoreUnavailableProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for StoreUnavailableProblemType.
 const (
 	DocsProblemsStoreUnavailable StoreUnavailableProblemType = "/docs/problems/store-unavailable"
 )
 
-// Valid indicates whether the value is a known member of the StoreUnavailableProblemType enum.
-func (e StoreUnavailableProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsStoreUnavailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for StrategyUnavailableProblemStatus.
 const (
 	StrategyUnavailableProblemStatusN422 StrategyUnavailableProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the StrategyUnavailableProblemStatus enum.
-func (e StrategyUnavailableProblemStatus) Valid() bool {
-	switch e {
-	case StrategyUnavailableProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for StrategyUnavailableProblemType.
 const (
 	DocsProblemsStrategyUnavailable StrategyUnavailableProblemType = "/docs/problems/strategy-unavailable"
 )
 
-// Valid indicates whether the value is a known member of the StrategyUnavailableProblemType enum.
-func (e StrategyUnavailableProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsStrategyUnavailable:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for TooManyListenersProblemStatus.
 const (
 	TooManyListenersProblemStatusN503 TooManyListenersProblemStatus = 503
 )
-
-// Valid indicates whether the value is a known member of the TooManyListenersProblemStatus enum.
-func (e TooManyListenersProblemStatus) Valid() bool {
-	switch e {
-	case TooManyListenersProblemStatusN503:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for TooManyListenersProblemType.
 const (
 	DocsProblemsTooManyListeners TooManyListenersProblemType = "/docs/problems/too-many-listeners"
 )
 
-// Valid indicates whether the value is a known member of the TooManyListenersProblemType enum.
-func (e TooManyListenersProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsTooManyListeners:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnauthenticatedProblemStatus.
 const (
 	N401 UnauthenticatedProblemStatus = 401
 )
-
-// Valid indicates whether the value is a known member of the UnauthenticatedProblemStatus enum.
-func (e UnauthenticatedProblemStatus) Valid() bool {
-	switch e {
-	case N401:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnauthenticatedProblemType.
 const (
 	DocsProblemsUnauthenticated UnauthenticatedProblemType = "/docs/problems/unauthenticated"
 )
 
-// Valid indicates whether the value is a known member of the UnauthenticatedProblemType enum.
-func (e UnauthenticatedProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnauthenticated:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnknownSKUProblemStatus.
 const (
 	UnknownSKUProblemStatusN422 UnknownSKUProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the UnknownSKUProblemStatus enum.
-func (e UnknownSKUProblemStatus) Valid() bool {
-	switch e {
-	case UnknownSKUProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnknownSKUProblemType.
 const (
 	DocsProblemsUnknownSKU UnknownSKUProblemType = "/docs/problems/unknown-sku"
 )
 
-// Valid indicates whether the value is a known member of the UnknownSKUProblemType enum.
-func (e UnknownSKUProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnknownSKU:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnknownStrategyProblemStatus.
 const (
 	UnknownStrategyProblemStatusN422 UnknownStrategyProblemStatus = 422
 )
-
-// Valid indicates whether the value is a known member of the UnknownStrategyProblemStatus enum.
-func (e UnknownStrategyProblemStatus) Valid() bool {
-	switch e {
-	case UnknownStrategyProblemStatusN422:
-		return true
-	default:
-		return false
-	}
-}
 
 // Defines values for UnknownStrategyProblemType.
 const (
 	DocsProblemsUnknownStrategy UnknownStrategyProblemType = "/docs/problems/unknown-strategy"
 )
 
-// Valid indicates whether the value is a known member of the UnknownStrategyProblemType enum.
-func (e UnknownStrategyProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnknownStrategy:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnsupportedMediaTypeProblemStatus.
 const (
 	N415 UnsupportedMediaTypeProblemStatus = 415
 )
 
-// Valid indicates whether the value is a known member of the UnsupportedMediaTypeProblemStatus enum.
-func (e UnsupportedMediaTypeProblemStatus) Valid() bool {
-	switch e {
-	case N415:
-		return true
-	default:
-		return false
-	}
-}
-
 // Defines values for UnsupportedMediaTypeProblemType.
 const (
 	DocsProblemsUnsupportedMediaType UnsupportedMediaTypeProblemType = "/docs/problems/unsupported-media-type"
 )
-
-// Valid indicates whether the value is a known member of the UnsupportedMediaTypeProblemType enum.
-func (e UnsupportedMediaTypeProblemType) Valid() bool {
-	switch e {
-	case DocsProblemsUnsupportedMediaType:
-		return true
-	default:
-		return false
-	}
-}
 
 // Audit The audit of all SKUs, or of the one asked for.
 //
@@ -950,7 +366,7 @@ type AuditedSKU struct {
 
 // BodyTooLargeProblem The body is larger than 64 KiB.
 type BodyTooLargeProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -971,7 +387,7 @@ type BodyTooLargeProblemType string
 
 // ConcurrencyLimitProblem Too many orders are in flight.
 type ConcurrencyLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -992,7 +408,7 @@ type ConcurrencyLimitProblemType string
 
 // DrainingProblem The instance is shutting down.
 type DrainingProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1032,19 +448,19 @@ type EventStream struct {
 //
 // Example: {"had":3,"limit":4,"sku":"ticket"}
 type Exceeded struct {
-	// SKU Whose limit it is; absent if it is that of open orders.
+	// SKU The SKU of the limit; absent for the limit of open orders.
 	SKU string `json:"sku,omitempty"`
 
-	// Limit What a customer may have.
+	// Limit The maximum of a customer.
 	Limit int64 `json:"limit"`
 
-	// Had What the customer has: units bought or reserved, or open orders.
+	// Had The customer's units bought or reserved, or open orders.
 	Had int64 `json:"had"`
 }
 
 // ForbiddenProblem The key, the host or the origin of the request does not allow it.
 type ForbiddenProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1065,7 +481,7 @@ type ForbiddenProblemType string
 
 // IdempotencyKeyReusedProblem The Idempotency-Key was used with another payload.
 type IdempotencyKeyReusedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1086,7 +502,7 @@ type IdempotencyKeyReusedProblemType string
 
 // InternalProblem The service failed unexpectedly.
 type InternalProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1107,7 +523,7 @@ type InternalProblemType string
 
 // InvalidRequestProblem The body breaks a rule, or a value is out of bounds.
 type InvalidRequestProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Errors The first places that break a rule; absent if the rule has no place.
@@ -1145,7 +561,7 @@ type Item struct {
 // LiveEvent Something that has happened. Of the last six fields, only the one that `type` names is present. Clients ignore
 // unknown fields and types.
 type LiveEvent struct {
-	// Type What it is about.
+	// Type Its subject.
 	Type LiveEventType `json:"type"`
 
 	// Instance The instance that published it.
@@ -1200,10 +616,10 @@ type LiveEvent struct {
 		Version int64 `json:"version"`
 	} `json:"stock,omitempty"`
 
-	// Lock The leases of a SKU that an instance was granted since its previous event, those that have ended since, and writes
-	// that the row of the SKU refused because of their fencing token.
+	// Lock The leases of a SKU that an instance was granted since its previous event, and the leases that have ended since.
+	// Also writes that the row of the SKU refused because of their fencing token.
 	Lock *struct {
-		// Strategy Whose lease it is.
+		// Strategy The strategy of the lease.
 		Strategy string `json:"strategy"`
 
 		// Holder The instance.
@@ -1263,14 +679,14 @@ type LiveEvent struct {
 		// Address Where it serves.
 		Address string `json:"address"`
 
-		// Role What it does.
+		// Role Its task.
 		Role string `json:"role"`
 
 		// Left Whether it has left.
 		Left bool `json:"left"`
 	} `json:"member,omitempty"`
 
-	// Leader Who leads in a term, or led in one that has ended.
+	// Leader The leader of a term, also of one that has ended.
 	Leader *struct {
 		// Name The instance.
 		Name string `json:"name"`
@@ -1283,12 +699,12 @@ type LiveEvent struct {
 	} `json:"leader,omitempty"`
 }
 
-// LiveEventType What it is about.
+// LiveEventType Its subject.
 type LiveEventType string
 
 // LockTimeoutProblem The request waited for a lock or a row until its time limit.
 type LockTimeoutProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1309,7 +725,7 @@ type LockTimeoutProblemType string
 
 // MalformedRequestProblem The path, query, header or body cannot be read.
 type MalformedRequestProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1384,7 +800,7 @@ type NewOrder struct {
 	// Example: c1
 	CustomerID PartyID `json:"customer_id"`
 
-	// Items What is wanted.
+	// Items The wanted units.
 	Items []NewItem `json:"items"`
 }
 
@@ -1397,9 +813,9 @@ type NewSKU struct {
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
 	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
-	// sql, or, with one lease and transaction for all orders that arrive together,
-	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, sql-cohort, or lua,
-	// which takes the units in Redis before such a transaction.
+	// or sql. With one lease and transaction for all orders that arrive together:
+	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
+	// Or lua, which takes the units in Redis before such a transaction.
 	// `/api/v1/strategies` says which need a store that the instance was
 	// started without.
 	Strategy string `json:"strategy"`
@@ -1410,7 +826,7 @@ type NewSKU struct {
 
 // NotFoundProblem The path names nothing that exists for this key.
 type NotFoundProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1431,7 +847,7 @@ type NotFoundProblemType string
 
 // OpenOrdersLimitProblem The customer has as many open orders as one customer may have.
 type OpenOrdersLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Exceeded The limit.
@@ -1457,7 +873,7 @@ type OpenOrdersLimitProblemType string
 //
 // Example: {"created_at":"2026-11-20T12:00:00Z","customer_id":"c1","expires_at":"2026-11-20T12:15:00Z","id":"0198c5a2-7d10-7c3e-9b1f-3f2a6f1f9d01","items":[{"quantity":1,"sku":"ticket"}],"status":"PENDING"}
 type Order struct {
-	// Items What is reserved, by SKU, each SKU once.
+	// Items The reserved units, each SKU once.
 	Items []Item `json:"items"`
 
 	// ExpiresAt When the units go back if nobody pays, or a queued order is given up; UTC.
@@ -1487,7 +903,7 @@ type OrderID = string
 
 // OrderStateConflictProblem The state of the order does not allow the operation.
 type OrderStateConflictProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// OrderID A UUID in lower case.
@@ -1519,7 +935,7 @@ type OrderStatus string
 
 // OutOfStockProblem Fewer units are for sale than the order wants.
 type OutOfStockProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Shortages The SKUs that lack units.
@@ -1543,7 +959,7 @@ type OutOfStockProblemType string
 
 // OutcomeUnknownProblem The store did not confirm the request, which may have been carried out.
 type OutcomeUnknownProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// OrderID A UUID in lower case.
@@ -1580,7 +996,7 @@ type Payment struct {
 	PaymentID PartyID `json:"payment_id"`
 }
 
-// ProblemDetail What happened this time.
+// ProblemDetail The occurrence.
 type ProblemDetail = string
 
 // ProblemTitle The kind of problem in words.
@@ -1588,7 +1004,7 @@ type ProblemTitle = string
 
 // PurchaseLimitProblem The customer would have more units of a SKU than one customer may buy.
 type PurchaseLimitProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Exceeded The limit.
@@ -1617,7 +1033,7 @@ type Quantity = int64
 
 // RateLimitedProblem The customer places or extends orders faster than one customer may.
 type RateLimitedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1641,7 +1057,7 @@ type Reason string
 
 // RequestInFlightProblem A request with the same Idempotency-Key is in flight.
 type RequestInFlightProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1691,7 +1107,7 @@ type SKU struct {
 
 // SKUExistsProblem The SKU exists with other values.
 type SKUExistsProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1727,7 +1143,7 @@ type Shortage struct {
 
 // StoreUnavailableProblem A store that the request needs is unavailable.
 type StoreUnavailableProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1748,7 +1164,7 @@ type StoreUnavailableProblemType string
 
 // StrategyUnavailableProblem The strategy needs a store that the instance was started without.
 type StrategyUnavailableProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1775,7 +1191,7 @@ type TimerKind = string
 
 // TooManyListenersProblem Too many clients subscribe to the events of this instance, or of this customer.
 type TooManyListenersProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1796,7 +1212,7 @@ type TooManyListenersProblemType string
 
 // UnauthenticatedProblem The request has no API key that is valid.
 type UnauthenticatedProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1817,7 +1233,7 @@ type UnauthenticatedProblemType string
 
 // UnknownSKUProblem Items of the order name SKUs that do not exist.
 type UnknownSKUProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Errors The first items that name one.
@@ -1841,7 +1257,7 @@ type UnknownSKUProblemType string
 
 // UnknownStrategyProblem No strategy has the name.
 type UnknownStrategyProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1862,7 +1278,7 @@ type UnknownStrategyProblemType string
 
 // UnsupportedMediaTypeProblem The body is not sent as application/json.
 type UnsupportedMediaTypeProblem struct {
-	// Detail What happened this time.
+	// Detail The occurrence.
 	Detail ProblemDetail `json:"detail"`
 
 	// Status The status of the response.
@@ -1888,7 +1304,7 @@ type Violation struct {
 	// Example: #/items/0/quantity
 	Pointer string `json:"pointer"`
 
-	// Detail What is wrong there.
+	// Detail The fault.
 	//
 	// Example: number must be at least 1
 	Detail string `json:"detail"`
@@ -3562,8 +2978,8 @@ type ClientInterface interface {
 
 	// RunAudit Audit stock and orders
 	//
-	// Compares the stock columns with the ledger and with the orders, all read
-	// in one snapshot, and counts orders that are open long after their expiry.
+	// Compares the stock columns with the ledger and with the orders, in one snapshot.
+	// Counts orders that are open long after their expiry.
 	// The response is 200 even if an invariant is violated.
 	//
 	// Corresponds with GET /api/v1/audit (the `RunAudit` operationId).
@@ -3614,10 +3030,9 @@ type ClientInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes any type of body and a specified content type.
@@ -3634,10 +3049,9 @@ type ClientInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes a body of the `application/json` content type.
@@ -3721,8 +3135,8 @@ type ClientInterface interface {
 
 // RunAudit Audit stock and orders
 //
-// Compares the stock columns with the ledger and with the orders, all read
-// in one snapshot, and counts orders that are open long after their expiry.
+// Compares the stock columns with the ledger and with the orders, in one snapshot.
+// Counts orders that are open long after their expiry.
 // The response is 200 even if an invariant is violated.
 //
 // Corresponds with GET /api/v1/audit (the `RunAudit` operationId).
@@ -3793,10 +3207,9 @@ func (c *Client) SubscribeEvents(ctx context.Context, params *SubscribeEventsPar
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes any type of body and a specified content type.
@@ -3823,10 +3236,9 @@ func (c *Client) PlaceOrderWithBody(ctx context.Context, params *PlaceOrderParam
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes a body of the `application/json` content type.
@@ -4487,8 +3899,8 @@ type ClientWithResponsesInterface interface {
 
 	// RunAuditWithResponse Audit stock and orders
 	//
-	// Compares the stock columns with the ledger and with the orders, all read
-	// in one snapshot, and counts orders that are open long after their expiry.
+	// Compares the stock columns with the ledger and with the orders, in one snapshot.
+	// Counts orders that are open long after their expiry.
 	// The response is 200 even if an invariant is violated.
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -4543,10 +3955,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -4563,10 +3974,9 @@ type ClientWithResponsesInterface interface {
 	//
 	// If another order holds the lock of a SKU, the order waits for the lock until its
 	// time limit. `Prefer` (RFC 7240) changes that:
-	// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-	// wait up to N seconds for units of a SKU that is sold out, first come,
-	// first served. If too many orders wait, in all or of one customer, the response is
-	// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+	// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+	// the order waits up to N seconds for its units, first come, first served.
+	// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 	// the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
@@ -6034,8 +5444,8 @@ func (r CreateSKUResponse) ContentType() string {
 
 // RunAuditWithResponse Audit stock and orders
 //
-// Compares the stock columns with the ledger and with the orders, all read
-// in one snapshot, and counts orders that are open long after their expiry.
+// Compares the stock columns with the ledger and with the orders, in one snapshot.
+// Counts orders that are open long after their expiry.
 // The response is 200 even if an invariant is violated.
 //
 // Returns a wrapper object for the known response body format(s).
@@ -6102,10 +5512,9 @@ func (c *ClientWithResponses) SubscribeEventsWithResponse(ctx context.Context, p
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
@@ -6128,10 +5537,9 @@ func (c *ClientWithResponses) PlaceOrderWithBodyWithResponse(ctx context.Context
 //
 // If another order holds the lock of a SKU, the order waits for the lock until its
 // time limit. `Prefer` (RFC 7240) changes that:
-// `wait=N` waits at most N seconds for each lock (0: not at all), and lets the order
-// wait up to N seconds for units of a SKU that is sold out, first come,
-// first served. If too many orders wait, in all or of one customer, the response is
-// 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
+// `wait=N` waits at most N seconds for each lock (0: not at all). If a SKU is sold out,
+// the order waits up to N seconds for its units, first come, first served.
+// If too many orders wait, in all or of one customer, the response is 409 at once. If too many orders are in flight, the response is 429 at once. `respond-async` queues an order that does not get
 // the lock (at once, or within `wait`) and responds with 202; poll the order's URL for the result.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).

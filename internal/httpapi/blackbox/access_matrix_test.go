@@ -35,8 +35,8 @@ func TestHealthNeedsNoKey(t *testing.T) {
 	}
 }
 
-// doors is who may use which operation: the answers to no key, a key that is none, the key of
-// another customer, that of the owner, and that of an admin. A new operation needs a row.
+// doors has the responses of each operation to five kinds of keys: none, invalid, another customer's, the owner's and
+// an admin's. A new operation needs a row.
 var doors = map[string]struct {
 	body string
 	want [5]int
@@ -67,8 +67,8 @@ var doors = map[string]struct {
 	"resumeTimers":     {"", [5]int{401, 401, 403, 403, 200}},
 }
 
-// TestEveryOperationChecksItsAccess asks for every operation of the specification with every kind of key. Whoever is
-// refused changes nothing.
+// TestEveryOperationChecksItsAccess asks for every operation of the specification with every kind of key. A refused
+// request changes nothing.
 func TestEveryOperationChecksItsAccess(t *testing.T) {
 	t.Parallel()
 	public, admin := locked(t)

@@ -109,7 +109,7 @@ func TestTimersUnavailable(t *testing.T) {
 		q := brokenTimers{err: c.err}
 		ask(q, "GET", "", c.read)
 		ask(q, "GET", "/k/x", c.read)
-		ask(q, "POST", "/k/redrive", c.read) // the kind is looked up first
+		ask(q, "POST", "/k/redrive", c.read) // the kind is checked first
 		ask(q, "POST", "/k/redrive?id=x", c.read)
 		ask(q, "POST", "/k/pause", c.read)
 		ask(q, "POST", "/k/x/fire", c.change)

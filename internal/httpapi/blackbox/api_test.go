@@ -174,8 +174,7 @@ func parseTime(t *testing.T, v any) time.Time {
 	return at
 }
 
-// An order that nobody paid reads as expired before anything has come by to
-// expire it, and whoever pays then is notified why that is too late.
+// An unpaid order reads as expired before its timer has fired. A payment is then refused with that reason.
 func TestPaymentAfterExpiryIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newShopWith(t, order.Config{TTL: time.Millisecond, MaxLife: time.Hour})

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPagesOfOtherSitesAreRefused: a browser sends a request that needs no key for any page that somebody has open.
-// What it reads it shows to pages of the same host only, so the host must not be a name of somebody else.
+// It shows the response only to pages of the same host, so the service refuses foreign host names.
 func TestPagesOfOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
 	domain := fake{func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil }}

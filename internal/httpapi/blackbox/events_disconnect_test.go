@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// TestDisconnectedListenersAreRemoved: half of many clients read no more, and do not say so. They are cut off, the others hear
-// everything, and what they cost is released: goroutines, descriptors, places.
+// TestDisconnectedListenersAreRemoved: half of many clients stop reading without a notice. They are disconnected, and
+// their goroutines, descriptors and places are released. The others receive everything.
 func TestDisconnectedListenersAreRemoved(t *testing.T) {
 	n, patience, pause := 100, 2*time.Second, 50*time.Millisecond
 	if os.Getenv("SHOP_TEST_SOAK") != "" {

@@ -57,7 +57,7 @@ func TestOutages(t *testing.T) {
 		{fmt.Errorf("%w: %w", stock.ErrBusy, context.DeadlineExceeded), 503, "lock-timeout"},
 		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, cause), 503, "outcome-unknown"},
 		{errors.Join(stock.ErrBusy, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
-		// Whatever else is known, that nothing happened is not.
+		// An unknown outcome comes first, whatever the other error says.
 		{fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, order.ErrStopping), 503, "outcome-unknown"},
 		{errors.Join(permits.ErrClosed, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
 		{errors.Join(order.ErrConcurrencyLimit, order.ErrOutcomeUnknown), 503, "outcome-unknown"},
@@ -124,9 +124,8 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// TestContextOutlivesTheRequest catches a gin.Context that reaches the domain:
-// gin gives it to the next request, while work that was detached from this one
-// still reads values from it.
+// TestContextOutlivesTheRequest catches a gin.Context that reaches the domain. gin reuses it for the next request,
+// while detached work of the previous one still reads its values.
 func TestContextOutlivesTheRequest(t *testing.T) {
 	t.Parallel()
 	seen := 0

@@ -75,8 +75,7 @@ func TestTwoIdempotencyKeysAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzIdempotencyKey takes any text for a key. Whatever is accepted is within all limits, and
-// is the same key when it is written in quotes.
+// FuzzIdempotencyKey takes any text for a key. An accepted key is within all limits, and is the same key in quotes.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, seed := range []string{"k", `"k"`, `"a\"b\\c"`, `"a", "b"`, "a b", "", `"`, "\x00", strings.Repeat("k", 256), `"k";p`, "ä"} {
 		f.Add(seed)

@@ -18,7 +18,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// looking counts how often the stored keys are looked at.
+// looking counts the reads of stored keys.
 type looking struct {
 	*memory
 
@@ -60,8 +60,8 @@ func TestNewOrderReadsNoStoredResponse(t *testing.T) {
 	})
 }
 
-// TestFailedRetryReturnsTheStoredResponse has its answer all the same: when it waited for a lock until its time
-// was over, and when nobody knows what became of it.
+// TestFailedRetryReturnsTheStoredResponse: a retry that waited for a lock until its time was over, or whose outcome
+// is unknown.
 func TestFailedRetryReturnsTheStoredResponse(t *testing.T) {
 	for name, end := range map[string]func(context.Context) error{
 		"time":    func(ctx context.Context) error { <-ctx.Done(); return fmt.Errorf("%w: %w", stock.ErrBusy, ctx.Err()) },
@@ -175,9 +175,8 @@ func TestOneKeyManyInstances(t *testing.T) {
 	}
 }
 
-// TestResponseWithoutEffectIsNotStored: a customer may pay, cancel and extend as often as it likes, with a fresh key each
-// time, so a row for each of them would let the table grow without limit. The state of the order gives the
-// same answer again.
+// TestResponseWithoutEffectIsNotStored: a customer may pay, cancel and extend with fresh keys without limit. A row
+// for each request would let the table grow. The state of the order yields the same response again.
 func TestResponseWithoutEffectIsNotStored(t *testing.T) {
 	t.Parallel()
 	store := newStore(t)

@@ -263,7 +263,7 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// TestKeyWithAnotherPayloadIsRefused with the same key is refused. What means the same is the same payload.
+// TestKeyWithAnotherPayloadIsRefused: bodies with the same meaning are the same payload.
 func TestKeyWithAnotherPayloadIsRefused(t *testing.T) {
 	t.Parallel()
 	m := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })

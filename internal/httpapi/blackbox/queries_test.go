@@ -102,7 +102,7 @@ func TestForgedCursors(t *testing.T) {
 	}
 }
 
-// FuzzCursor takes any text for a cursor. What is accepted has the form of one that is given out.
+// FuzzCursor takes any text for a cursor. An accepted cursor has the form of an issued one.
 func FuzzCursor(f *testing.F) {
 	var domain lists
 	s := newHandler(f, httpapi.Config{Orders: &domain})

@@ -92,7 +92,7 @@ func TestRates(t *testing.T) {
 	if domain.work != 7 { // three orders, and four other operations
 		t.Errorf("%d operations", domain.work)
 	}
-	// What is refused for other reasons does not count.
+	// A request that is refused for another reason does not count.
 	s.must(t, 422, http.MethodPost, orders, `{}`)
 	if r.asked != asked {
 		t.Error("asked about an order that is none")

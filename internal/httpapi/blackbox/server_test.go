@@ -48,7 +48,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestReadyIsBounded has a store that stops to answer. A balancer that hears nothing takes the instance for dead.
+// TestReadyIsBounded has a store that stops to answer. A balancer that receives no response considers the instance
+// dead.
 func TestReadyIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stalls atomic.Bool

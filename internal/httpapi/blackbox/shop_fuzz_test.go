@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// FuzzShop reads bytes as requests of three customers to a shop of three SKUs, some of them
-// repeated with their keys. Whatever they ask for and in which order: nothing fails, an order that is final stays
-// as it is, a repeated request gets its answer again, and the invariants hold.
+// FuzzShop reads bytes as requests of three customers to a shop of three SKUs, some of them repeated with their keys.
+// No request fails, a final order does not change, a repeated request gets its response again, and the invariants
+// hold.
 func FuzzShop(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{0, 0, 1, 0, 2, 0})                                     // place, pay, cancel

@@ -197,8 +197,8 @@ func (s shelf) Audit(context.Context, string) ([]stock.Audit, error) { return s.
 
 func (s shelf) Level(context.Context, string) (stock.Level, error) { return s.level, nil }
 
-// TestEveryRefusalNamesItsTypes: a response that refuses has a schema per type, chosen by the type, which has the status of the
-// response; and each type is that of some operation. That operations answer so is checked wherever a test sends a request.
+// TestEveryRefusalNamesItsTypes: a refusal has a schema per type, chosen by the type, with the status of the
+// response. Some operation has each type. Every test that sends a request checks the response against the schema.
 func TestEveryRefusalNamesItsTypes(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{})
@@ -237,8 +237,8 @@ func TestEveryRefusalNamesItsTypes(t *testing.T) {
 	}
 }
 
-// TestExamplesAreNotSentUnasked: a page that tries operations out sends the example of a parameter as its value, so an
-// optional one has none; and generators take a member with a default for one that is always there.
+// TestExamplesAreNotSentUnasked: a page that tries out operations sends the example of a parameter as its value, so
+// an optional parameter has none. Generators consider a field with a default always present.
 func TestExamplesAreNotSentUnasked(t *testing.T) {
 	t.Parallel()
 	for path, item := range specified(t, everywhere).Paths.Map() {

@@ -45,10 +45,9 @@ func someOrderOf(customer string) order.Order {
 	}
 }
 
-// FuzzOrder sends any bytes as the body of an order. Whatever is refused does
-// not reach the domain. Whatever is accepted is within all limits, and is the
-// same to a reader that knows nothing of our rules, except for white space, the
-// order of members and the spelling of characters.
+// FuzzOrder sends any bytes as the body of an order. A refused body does not reach the domain. An accepted body is
+// within all limits. A plain JSON reader reads the same from it, apart from white space, the order of fields and the
+// spelling of characters.
 func FuzzOrder(f *testing.F) {
 	for _, c := range badRequests("/api/v1/orders/" + someOrder) {
 		if c.path == orders {

@@ -19,8 +19,8 @@ var hostile = []string{
 	"a\nb", "a\r\nX-Admin: 1", "\u202eabc", "ａｄｍｉｎ", "é", "\U0001F600", " ", "a b", "null ", strings.Repeat("A", 5000),
 }
 
-// mutants calls emit with bodies that are like good, which the schema allows, and which it does
-// not allow, each with a name that says what is wrong with it.
+// mutants calls emit with variants of good, which the schema allows. The schema allows none of the variants. The name
+// of each says what is wrong with it.
 func mutants(tb testing.TB, schema *openapi3.Schema, good string, emit func(name, body string)) {
 	tb.Helper()
 	var value any

@@ -1,9 +1,8 @@
 // Package ordertest records the responses that clients of the order service received, and checks that the history
 // is linearizable.
 //
-// There must be one sequence of events per order, per SKU and per customer that explains every response, every read
-// and every refusal with its numbers. In that sequence each event takes effect between its request and its
-// response.
+// One sequence of events per order, SKU and customer must explain every response, read and refusal with its numbers. In
+// that sequence each event takes effect between its request and its response.
 //
 // The checker needs a database whose clock is that of this process, and known outcomes.
 package ordertest

@@ -89,7 +89,7 @@ func expiredKey(t *testing.T, s *sqlstore.Store, prefix string) identity.Record 
 	}
 }
 
-// A key is revoked once; whoever comes later is told when that was.
+// A key is revoked once, and a second revocation returns the time of the first one.
 func TestRevokeKey(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -116,7 +116,7 @@ func ended(t *testing.T, what string, reading func() int) {
 	}
 }
 
-// No audit goes on in the database when nobody waits for it any more, and one instance has one at a time.
+// An audit ends in the database when nobody waits for it any more, and an instance runs one at a time.
 func TestAuditEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)
@@ -151,8 +151,8 @@ func TestAuditEndsWithItsContext(t *testing.T) {
 	ended(t, "a deadline", reading)
 }
 
-// An audit with a deadline ends in the database when its instance has died and can stop nothing, and so does any other
-// statement after the three seconds for which a client reads.
+// The database ends an audit at its deadline even if its instance has died. It ends other statements after the three
+// seconds for which a client reads.
 func TestServerEndsStatements(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)

@@ -46,9 +46,8 @@ func (v *victims) Initialize(db *gorm.DB) error {
 	)
 }
 
-// Random baskets from two instances, which name their SKUs in opposite orders, with all
-// strategies, limits and keys, while others are paid, cancelled and expired: nobody is told
-// anything but that units are short, and no deadlock storm comes up.
+// Two instances place random baskets with their SKUs in opposite orders, with all strategies, limits and keys.
+// Meanwhile others are paid, cancelled and expired. Short units are the only error, and there is no deadlock storm.
 func TestBasketsInOppositeOrders(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)
@@ -122,9 +121,9 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 	}
 }
 
-// Orders with a limit and payments of the same customer do not deadlock, though each looks at
-// the rows that the other one changes.
-func TestPaymentsBesideLimitedOrders(t *testing.T) {
+// Orders with a limit and payments of the same customer do not deadlock, though each reads the rows that the other one
+// changes.
+func TestPaymentsDuringLimitedOrders(t *testing.T) {
 	t.Parallel()
 	url, count := testbedtest.Database(t), new(victims)
 	s := open(t, url, "one", count)

@@ -68,8 +68,8 @@ func sharing(t *testing.T, f func(t *testing.T, strategy string)) {
 	}
 }
 
-// atOnce places an order of one unit of the SKU a for each of the keys, which may be empty, in one
-// batch, and returns what became of them.
+// atOnce places, in one batch, an order of one unit of the SKU a for each key, which may be empty. It returns their
+// errors.
 func atOnce(t *testing.T, store order.Store, keys ...string) []error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -133,8 +133,8 @@ func isShort(err error) bool {
 	return ok
 }
 
-// Nobody knows whether a batch was committed, and it was: each order is found to be stored, though
-// the batch itself has taken the last units.
+// A batch with an unknown outcome was committed. Each of its orders is found, though the batch itself took the last
+// units.
 func TestBatchOfUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	sharing(t, func(t *testing.T, strategy string) {
@@ -144,7 +144,7 @@ func TestBatchOfUnknownOutcome(t *testing.T) {
 			b := &batches{Store: s}
 			b.forget.Store(2)
 			if n := granted(t, atOnce(t, b, make([]string, 12)...), isShort); n != 5 || b.forget.Load() >= 0 {
-				t.Errorf("%d were told that they have a unit, want 5", n)
+				t.Errorf("%d were accepted, want 5", n)
 			}
 			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
 				t.Errorf("%+v %q", a, a.Broken())
@@ -177,8 +177,7 @@ func TestABadOrderFailsAlone(t *testing.T) {
 	})
 }
 
-// The reply to the COMMIT of a batch is lost. Its orders are placed once, and those that it had no
-// unit for are told so.
+// The reply to the COMMIT of a batch is lost. Its orders are placed once, and those without a unit are refused.
 func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 	t.Parallel()
 	sharing(t, func(t *testing.T, strategy string) {
@@ -186,7 +185,7 @@ func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 		create(t, s, "a", strategy, 5)
 		proxy.DropReply("\x03COMMIT") // the command, and not a new session's READ-COMMITTED
 		if n := granted(t, atOnce(t, s, make([]string, 12)...), isShort); n != 5 {
-			t.Errorf("%d were told that they have a unit, want 5", n)
+			t.Errorf("%d were accepted, want 5", n)
 		}
 		if n := proxy.Dropped(); n != 1 {
 			t.Fatalf("%d replies were dropped, want 1", n)
@@ -197,8 +196,8 @@ func TestLostReplyToTheCommitOfABatch(t *testing.T) {
 	})
 }
 
-// Two orders are in a batch that waits for a locked row. The order whose deadline passes is answered then, although the batch goes
-// on for the other: its outcome is unknown. The same key tells it later.
+// Two orders are in a batch that waits for a locked row. At its deadline one order is answered with an unknown outcome,
+// although the batch continues for the other. The same key returns the outcome later.
 func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -244,7 +243,7 @@ func TestOrderLeavesItsBatchAtItsDeadline(t *testing.T) {
 			t.Fatalf("the answers are %v and %v", hurriedErr, otherErr)
 		}
 		_, err = place(t.Context(), "hurried", key)
-		if _, told := errors.AsType[*idempotency.AnsweredError](err); !told {
+		if _, ok := errors.AsType[*idempotency.AnsweredError](err); !ok {
 			t.Errorf("the same key again: %v", err)
 		}
 		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {

@@ -14,9 +14,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// BenchmarkCommit is the write path of orders alone, with their timers, on a MariaDB that flushes
-// at every commit: batches under a fence from one side, as a cohort commits them, and single
-// orders of the writes of "naive", "conditional" and "segmented" from 32 sides.
+// BenchmarkCommit is the write path of orders alone, with their timers, on a MariaDB that flushes at every commit.
+// Batches under a fence come from one side, as a cohort commits them. Single orders with the writes of "naive",
+// "conditional" and "segmented" come from 32 sides.
 func BenchmarkCommit(b *testing.B) {
 	db := testbedtest.StartMariaDB(b, testbed.MariaDBConfig{})
 	for _, c := range []struct {

@@ -37,8 +37,8 @@ var changes = map[string]func(context.Context, *sqlstore.Store, order.Target) (c
 // past waits until o has expired by the clock of this machine, which is that of the database.
 func past(o order.Order) { <-time.After(time.Until(o.ExpiresAt) + 50*time.Millisecond) }
 
-// An order that reads as expired stays so, also if it was changed in time by a transaction that
-// has not committed yet: whoever reads it meanwhile waits for that.
+// An order that reads as expired stays so. If a transaction has changed it in time and has not committed, a reader
+// waits for that transaction.
 func TestExpiredIsFinalOnceRead(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -47,7 +47,7 @@ func TestExpiredIsFinalOnceRead(t *testing.T) {
 		for name, change := range changes {
 			for _, read := range []string{"order", "list"} {
 				t.Run(name+"/"+read, func(t *testing.T) {
-					for ttl := 500 * time.Millisecond; !readBeside(t, s, url, ttl, read, change); ttl *= 2 {
+					for ttl := 500 * time.Millisecond; !readConcurrently(t, s, url, ttl, read, change); ttl *= 2 {
 						if ttl > time.Minute {
 							t.Fatal("the change never began in time")
 						}
@@ -58,9 +58,9 @@ func TestExpiredIsFinalOnceRead(t *testing.T) {
 	})
 }
 
-// readBeside reads an order that has expired while a change of it, which was in time, is under way. It
+// readConcurrently reads an order that has expired while a change of it, which was in time, is under way. It
 // returns false, and nothing is judged, if the machine was so slow that the change was not.
-func readBeside(
+func readConcurrently(
 	t *testing.T, s *sqlstore.Store, url string, ttl time.Duration, read string,
 	change func(context.Context, *sqlstore.Store, order.Target) (bool, error),
 ) bool {

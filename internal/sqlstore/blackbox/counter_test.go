@@ -75,8 +75,8 @@ var lies = map[string]func(ctx context.Context, rdb redis.UniversalClient, level
 	},
 }
 
-// Whatever becomes of what Redis knows in the middle of a sale, exactly the stock is sold, with
-// cancellations beside it: not a unit more, and sold out means sold out.
+// Redis loses or invents levels in the middle of a sale with cancellations. Exactly the stock is sold, and sold out
+// means sold out.
 func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -85,14 +85,14 @@ func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 		var saboteur sync.WaitGroup
 		defer saboteur.Wait()
 		defer stop()
-		told := 0
+		count := 0
 		saboteur.Go(func() {
 			for ctx.Err() == nil {
 				for name, lie := range lies {
 					if err := lie(ctx, rdb, "shop:units:{lua}", "shop:units:{lua}:taken"); err != nil && ctx.Err() == nil {
 						t.Errorf("%s: %v", name, err)
 					}
-					told++
+					count++
 					select {
 					case <-ctx.Done():
 					case <-time.After(rand.N(3 * time.Millisecond)):
@@ -110,7 +110,7 @@ func TestLuaIsExactWhateverRedisSays(t *testing.T) {
 		if !a.OK() || a.Accepted() != units || kept != units {
 			t.Errorf("kept %d of %d; %+v %q", kept, units, a, a.Broken())
 		}
-		t.Logf("%d lies", told)
+		t.Logf("%d lies", count)
 	})
 }
 
@@ -167,8 +167,8 @@ func levelOf(t *testing.T, s order.Store, sku string) stock.Level {
 	return l
 }
 
-// Orders with one key in one batch are one order, and none of them is told that there is no unit, though
-// there are fewer than they would take together.
+// Orders with one key in one batch are one order, and none is refused, though there are fewer units than all would take
+// together.
 func TestLuaEqualOrdersInABatch(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -180,7 +180,7 @@ func TestLuaEqualOrdersInABatch(t *testing.T) {
 		}
 		// Those behind the first are answered as it was.
 		if n := granted(t, atOnce(t, s, keys...), isAnswered); n != 1 {
-			t.Errorf("%d were told that they have a unit, want 1", n)
+			t.Errorf("%d were accepted, want 1", n)
 		}
 		if a := auditOf(t, s, "a"); !a.OK() || a.Open != 1 {
 			t.Errorf("%+v %q", a, a.Broken())

@@ -220,8 +220,8 @@ func TestExpiryKeepsNoStockRowWhileItWaits(t *testing.T) {
 	}
 }
 
-// The reply to the COMMIT of an expiry that has waited for a stock row is lost. Whoever asked for the expiry is told of
-// the order's end all the same.
+// The reply to the COMMIT of an expiry that has waited for a stock row is lost. The caller of the expiry still gets the
+// order's final state.
 func TestLostReplyToTheCommitAfterAWait(t *testing.T) {
 	t.Parallel()
 	raw := new(handle)

@@ -60,9 +60,8 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 	})
 }
 
-// meet pays some of the orders and cancels the others, from just before to just
-// after the moment when they expire, and expires all of them from two sides until
-// they are final. The database's clock decides who is late.
+// meet pays some of the orders and cancels the others, from just before to just after they expire. Two sides expire all
+// of them until they are final. The database's clock decides who is late.
 func meet(t *testing.T, s *sqlstore.Store, batch []*order.Request) {
 	t.Helper()
 	ctx := t.Context()
@@ -112,7 +111,7 @@ func settle(ctx context.Context, s *sqlstore.Store, id string, to order.Status, 
 
 // Baskets that expire, orders that are placed and orders that are cancelled take
 // the same rows, and none is left waiting for another.
-func TestExpireBesideASale(t *testing.T) {
+func TestExpireDuringASale(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "one")
@@ -148,8 +147,8 @@ func TestExpireBesideASale(t *testing.T) {
 	})
 }
 
-// An instance that stops in the middle of a transaction, and keeps its connection, keeps the
-// orders in it from others for seconds, and not for as long as it is stopped.
+// An instance that is paused in a transaction, with its connection open, keeps its orders from others for some seconds,
+// however long the pause.
 func TestWhoStopsInATransactionIsCutOff(t *testing.T) {
 	t.Parallel()
 	raw := new(handle)

@@ -50,8 +50,7 @@ func balanced(t *testing.T, s *sqlstore.Store, sku string, open, sold int64) {
 	}
 }
 
-// expire expires one batch and returns the states that were found. What somebody else has locked
-// is tried again, as a queue does.
+// expire expires one batch and returns the states that were found. It tries locked orders again, as a queue does.
 func expire(t testing.TB, s *sqlstore.Store, ids ...string) []order.Expiry {
 	t.Helper()
 	end := time.Now().Add(time.Minute)
@@ -83,8 +82,7 @@ func expire(t testing.TB, s *sqlstore.Store, ids ...string) []order.Expiry {
 	}
 }
 
-// Each order of a batch is looked at by itself, and running the batch again
-// changes nothing.
+// Each order of a batch is decided by itself, and running the batch again changes nothing.
 func TestExpireABatchOfAllSorts(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -144,7 +142,7 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 	})
 }
 
-// handle is a gorm plugin that lends the connections of a store.
+// handle is a gorm plugin that gives access to the connections of a store.
 type handle struct{ db *gorm.DB }
 
 func (*handle) Name() string { return "handle" }

@@ -39,7 +39,7 @@ func TestExtend(t *testing.T) {
 		if _, _, err := s.Extend(ctx, order.Target{ID: order.NewID()}, time.Hour, 4*time.Hour); !errors.Is(err, order.ErrNotFound) {
 			t.Error(err)
 		}
-		// What was extended does not expire at the old moment.
+		// An extended order does not expire at the old moment.
 		var short order.Order
 		for ttl, changed := time.Second, false; !changed; ttl *= 2 {
 			short = place(t, s, ttl, "a")
@@ -63,8 +63,8 @@ func TestExtend(t *testing.T) {
 	})
 }
 
-// The replies to COMMIT are lost: orders are expired once. An extension, which nothing tells
-// from another one, says that it does not know.
+// The replies to COMMIT are lost: orders are expired once. An extension returns an unknown outcome, because it cannot
+// be distinguished from another one.
 func TestLostReplyToExpiry(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)

@@ -70,8 +70,7 @@ func TestLostReplyToCommit(t *testing.T) {
 	}
 }
 
-// The same for the last units: the repetition finds them gone, because the lost
-// attempt has taken them, and must not say that they are sold out.
+// The lost attempt has taken the last units. The repetition finds none, and must not return sold out.
 func TestLostReplyToTheCommitOfTheLastUnits(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)
@@ -112,8 +111,8 @@ func TestDeadlineDuringCommit(t *testing.T) {
 	}
 }
 
-// arrivesLate reports whether a COMMIT that was on its way at the deadline has arrived: the server waits for it for
-// some seconds only, and on a machine that was paused they are over.
+// arrivesLate reports whether a COMMIT that was on its way at the deadline has arrived. The server waits for it for
+// some seconds only, which a paused machine may exceed.
 func arrivesLate(t *testing.T, direct *sqlstore.Store, behind string, p *testbed.Proxy) bool {
 	t.Helper()
 	g := newGate(gate{after: "ledger"})
@@ -162,8 +161,8 @@ func (p passing) Err() error {
 	}
 }
 
-// The session's clock is UTC, in which no hour comes twice: with the server's
-// zone, every order would expire an hour early in one night of the year.
+// The session's clock is UTC, in which no hour comes twice. In the server's zone, every order would expire an hour
+// early in one night of the year.
 func TestDatabaseClockIsUTC(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)

@@ -9,8 +9,8 @@ import (
 	"gorm.io/gorm"
 )
 
-// gate is a gorm plugin that stops a store once: it closes reached and goes on
-// when opened is closed. Exactly one of the other fields says where.
+// gate is a gorm plugin that stops a store once: it closes reached and continues when opened is closed. Exactly one of
+// the other fields says where.
 type gate struct {
 	before string // the first statement that contains this
 	second string // the second statement that contains this

@@ -21,8 +21,7 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// The replies to all COMMITs are lost. The key tells what became of each: one effect, and the
-// answer that is stored.
+// The replies to all COMMITs are lost. By its key each request has one effect, and the stored answer.
 func TestLostReplyIsResolvedByTheKey(t *testing.T) {
 	t.Parallel()
 	s, proxy := proxied(t)

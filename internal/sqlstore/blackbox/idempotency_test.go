@@ -57,8 +57,8 @@ func answered(result any, err error) (a idempotency.Answer, replayed bool) {
 	return a, false
 }
 
-// equal does the same thing at once from several sides, and fails the test unless it was done
-// once and the answers are alike, of which it returns one.
+// equal does the same thing at once from several sides and returns the answer. The test fails unless it was done once
+// and all answers are alike.
 func equal(t *testing.T, times int, do func(n int) (result any, err error)) idempotency.Answer {
 	t.Helper()
 	var (
@@ -90,8 +90,8 @@ func equal(t *testing.T, times int, do func(n int) (result any, err error)) idem
 	return answers[0]
 }
 
-// Twenty equal requests that arrive at once at three instances have one effect and one answer,
-// whatever they ask for; so has one that comes later, and another payload has none.
+// Twenty equal requests of any type that arrive at once at three instances have one effect and one answer. A later one
+// has the same answer, and another payload has none.
 func TestEqualRequestsAreOne(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -226,7 +226,7 @@ func TestBatchWithKeys(t *testing.T) {
 	})
 }
 
-// pushes counts how often somebody is told of timers.
+// pushes counts the notifications of timers.
 type pushes struct {
 	sqlstore.Scheduler
 
@@ -238,13 +238,13 @@ func (p *pushes) Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.
 	return func() { p.n++; push() }, err
 }
 
-// Nobody is told of the timers of a batch that was rolled back because one of its keys is stored.
-func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
+// A batch that is rolled back, because one of its keys is stored, sends no notification of its timers.
+func TestABatchWithAnOldKeyNotifiesTimersOnce(t *testing.T) {
 	t.Parallel()
 	plain := open(t, "sqlite:"+t.TempDir()+"/shop.db", "one")
 	_, q := timed(t, plain)
-	told := &pushes{Scheduler: q}
-	s := plain.WithTimers(told)
+	notified := &pushes{Scheduler: q}
+	s := plain.WithTimers(notified)
 	create(t, s, "a", "for-update", 5)
 	commit := func(requests ...*order.Request) {
 		t.Helper()
@@ -257,8 +257,8 @@ func TestABatchWithAnOldKeyTellsOfItsTimersOnce(t *testing.T) {
 	again.Key = old.Key
 	commit(old)
 	commit(again, other)
-	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || told.n != 2 {
-		t.Errorf("told %d times of the timers of two batches: %v, %v", told.n, again.Err, other.Err)
+	if !errors.As(again.Err, new(*idempotency.AnsweredError)) || other.Err != nil || notified.n != 2 {
+		t.Errorf("notified %d times of the timers of two batches: %v, %v", notified.n, again.Err, other.Err)
 	}
 	balanced(t, s, "a", 2, 0)
 }

@@ -73,8 +73,7 @@ func TestLateWriteBetweenReadAndWriteIsRefused(t *testing.T) {
 	})
 }
 
-// An order that has waited for its row is as old as its lock of the row, whatever it waited: the time that its
-// customer has to pay is not shorter for that.
+// The life of an order begins with its lock of the row. So the wait for the row takes no time from its customer.
 func TestWaitingForTheRowTakesNoTimeFromTheOrder(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)
@@ -185,9 +184,8 @@ func ignoreDone(err error) error {
 	return err
 }
 
-// A fence that is compared only at the write lets both holders pass in this
-// order, and a unit is lost: the mutant that the lock of the row is there to kill, and
-// the audit that notices.
+// A fence that is compared only at the write lets both holders pass in this order, and a unit is lost. The row lock
+// prevents this mutant, and the audit finds it.
 func TestFenceCheckedOnlyAtTheWriteLosesAnUpdate(t *testing.T) {
 	t.Parallel()
 	rawURL := testbedtest.Database(t)

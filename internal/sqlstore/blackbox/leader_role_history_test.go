@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Leaders that know nothing of one another work on when others have been elected. What the
-// database has recorded is the work of one term after the other.
+// Leaders that do not see each other continue after others have been elected. The database has recorded the work of one
+// term after the other.
 func TestHistoryOfRoles(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

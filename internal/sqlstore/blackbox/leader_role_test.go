@@ -19,7 +19,7 @@ const (
 	vacantAfter = 3 * time.Second
 )
 
-// term is one that goes on until it is lost.
+// term is a term that continues until it is lost.
 type term struct {
 	fence dlock.Fence
 	lost  atomic.Bool
@@ -57,8 +57,8 @@ func recorded(t *testing.T, db *sql.DB) (number int64, owner string) {
 	return number, owner
 }
 
-// The work of a leader is refused from the moment on at which a later one claims the role, and
-// changes nothing. Whoever has lost a term claims no role.
+// The work of a leader is refused, and changes nothing, from the moment at which a later leader claims the role. A
+// leader that has lost its term claims no role.
 func TestDeposedLeaderIsRefused(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -93,8 +93,8 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 	})
 }
 
-// What counts is what the customer still has: not what expired, unswept or not, was cancelled
-// or belongs to others; a paid order is not open.
+// The limit counts what the customer still has. Expired orders, scanned or not, cancelled ones and those of others do
+// not count. A paid order is not open.
 func TestWhatCountsAgainstALimit(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -147,7 +147,7 @@ func TestWhatCountsAgainstALimit(t *testing.T) {
 		refused(order.LimitError{Limit: 1, Had: 1}, over(try(1, 1, "c1", time.Hour, "b")))
 		must(try(100-1, 2, "c1", time.Hour, "b"))
 		refused(order.LimitError{Limit: 2, Had: 2}, over(try(1, 2, "c1", time.Hour, "b"))) // though it is sold out
-		balanced(t, s, "a", 4+4+1, 3)                                                      // with what has expired and is not swept
+		balanced(t, s, "a", 4+4+1, 3)                                                      // with expired orders that no scan has found
 	})
 }
 
@@ -196,9 +196,9 @@ func TestPaymentUnderWayCountsAgainstALimit(t *testing.T) {
 	})
 }
 
-// paidLate pays for an order of sku, of which a customer may have one, and places the next one
-// when the first has expired and its payment is not known. paid is false, and nothing is judged, if
-// the machine was so slow that the payment came too late.
+// paidLate pays for an order of sku, of which a customer may have one. It places the next one when the first has
+// expired and its payment is not known. paid is false, and nothing is judged, if the machine was so slow that the
+// payment came too late.
 func paidLate(t *testing.T, s *sqlstore.Store, url, sku string, ttl time.Duration) (paid bool) {
 	t.Helper()
 	ctx := t.Context()

@@ -53,8 +53,8 @@ func pages(t *testing.T, s *sqlstore.Store, f order.Filter, between func()) (ord
 	}
 }
 
-// Every order that was there is on exactly one page, latest first and as it reads alone,
-// whatever is placed meanwhile and however the orders are chosen.
+// Every order is on exactly one page, latest first and as it reads alone, whatever filter is used and whatever is
+// placed meanwhile.
 func TestPagesAreCompleteAndStable(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -14,8 +14,9 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A session keeps the row of one SKU locked. Orders, payments and restocks of it wait on a quarter of the connections, and
-// once they have waited in vain others are refused at once, on none. When the row is free the SKU is sold again.
+// A session keeps the row of one SKU locked. Orders, payments and restocks of it wait on a quarter of the connections.
+// Once they have waited in vain, others are refused at once without a connection. When the row is free the SKU is sold
+// again.
 func TestLockedRowUsesFewConnections(t *testing.T) {
 	t.Parallel()
 	url := testbedtest.Database(t)
@@ -123,8 +124,8 @@ func TestLockedRowUsesFewConnections(t *testing.T) {
 	}
 }
 
-// A session has the rows of forty orders and of forty customers. Whoever waits for them keeps no connection: with four connections the
-// orders of other customers are placed, paid and read as before.
+// A session has the rows of forty orders and of forty customers. A waiter for them keeps no connection. With four
+// connections the orders of other customers are placed, paid and read as before.
 func TestHeldRowKeepsNoConnection(t *testing.T) {
 	t.Parallel()
 	raw := new(handle)

@@ -70,7 +70,7 @@ func TestOpenAsksAgain(t *testing.T) {
 			}
 			t.Cleanup(func() { near.Close() })
 			if n == 0 {
-				continue // and never hears anything
+				continue // and never receives anything
 			}
 			far, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", server)
 			if err != nil {
@@ -92,8 +92,8 @@ func TestOpenAsksAgain(t *testing.T) {
 	}
 }
 
-// TestSQLiteResetsItsLogSafely: up to 3.51.2, two connections that write and checkpoint at one
-// time can corrupt a database in WAL mode, which is how every store here opens it.
+// Up to SQLite 3.51.2, two connections that write and checkpoint at one time can corrupt a database in WAL mode. Every
+// store here uses that mode.
 func TestSQLiteResetsItsLogSafely(t *testing.T) {
 	db, err := sql.Open(sqlite.DriverName, ":memory:")
 	if err != nil {

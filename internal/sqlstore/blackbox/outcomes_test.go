@@ -48,7 +48,7 @@ func TestFates(t *testing.T) {
 	})
 }
 
-// Whatever ends twice is found, in any combination.
+// An order or timer that ends twice is found, in any combination.
 func TestAFateOfTwoEnds(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -40,8 +40,8 @@ func TestBatchOfQueuedOrders(t *testing.T) {
 	})
 }
 
-// A queued order whose time ends while its placement, which began in time, waits for the stock is
-// placed, and nobody reads meanwhile that it is rejected.
+// The placement of a queued order began in time and waits for the stock. If its time ends meanwhile it is placed, and
+// never reads as rejected.
 func TestTimeOfAQueuedOrderEndsWhileItIsPlaced(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -200,7 +200,7 @@ func TestQueuedOrderIsDecidedOnce(t *testing.T) {
 	})
 }
 
-// What is queued and was not placed holds nothing, and what the audit does not know is an error.
+// A queued order that was not placed holds nothing, and the audit returns an error for an unknown state.
 func TestAuditOfEveryState(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -117,8 +117,8 @@ func TestRebaseRefusals(t *testing.T) {
 	})
 }
 
-// Orders from several instances continue while an operator raises the token offset of their SKU again and again, each
-// time with a lock service that counts from the start. Each order is placed once, and the invariants hold.
+// Orders from several instances continue while an operator raises the token offset of their SKU repeatedly. The lock
+// service counts from the start each time. Each order is placed once, and the invariants hold.
 func TestRebaseBesideOrders(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -140,7 +140,7 @@ func TestRebaseBesideOrders(t *testing.T) {
 			for range 4 {
 				group.Go(func() {
 					for last := false; !last; accepted.Add(1) {
-						last = over.Load() // one more, after all of them
+						last = over.Load() // one more at the end
 						if _, err := insist(ctx, func() (order.Order, error) {
 							return shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
 						}); err != nil {
@@ -197,7 +197,7 @@ func TestLostReplyToRebase(t *testing.T) {
 	}
 }
 
-// What was done to a SKU is in its ledger.
+// The ledger of a SKU has each rebase.
 func TestRebaseIsInTheLedger(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -48,8 +48,8 @@ type sale struct {
 	plugin     gorm.Plugin
 }
 
-// insist asks again until ctx ends as long as the database is busy or out of reach, and nothing has
-// happened: on a slow machine others may have it for longer than one request tries.
+// insist asks again until ctx ends while the database is busy or unavailable and nothing has happened. On a slow
+// machine others may keep it busy for longer than one request tries.
 func insist[T any](ctx context.Context, ask func() (T, error)) (T, error) {
 	for {
 		result, err := ask()
@@ -133,8 +133,7 @@ func (s sale) hold(t *testing.T, url string) (a stock.Audit, kept int64) {
 	return auditOf(t, store, s.strategy), accepted.Load()
 }
 
-// Every strategy but the controls sells exactly the stock, with cancellations
-// beside the sale.
+// Every strategy but the controls sells exactly the stock, with cancellations during the sale.
 func TestSafeStrategiesAreExact(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {

@@ -114,9 +114,8 @@ func TestLocksOfSegments(t *testing.T) {
 	balanced(t, s, "a", 3, 0)
 }
 
-// Large baskets and small ones take what they want of segmented SKUs in opposite orders, while others
-// are paid, cancelled, expired and restocked: none waits for another for good, and in the end all
-// that there is has been sold.
+// Large and small baskets take units of segmented SKUs in opposite orders. Meanwhile others are paid, cancelled,
+// expired and restocked. None waits forever, and in the end all units are sold.
 func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -57,8 +57,8 @@ func parts(t *testing.T, db *sql.DB, sku string) (free []int64) {
 	return free
 }
 
-// What is scattered over segments of which none has enough is sold all the same, down to the last
-// unit, and who wants more than that hears how many there are.
+// Units scattered over segments, none of which has enough, are sold down to the last one. A refused order gets the
+// number of units.
 func TestScatteredUnitsAreSold(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -93,7 +93,7 @@ func TestScatteredUnitsAreSold(t *testing.T) {
 	})
 }
 
-// Whatever changes a segmented SKU changes its level by that, and its version.
+// Every change of a segmented SKU changes its level by as much, and its version.
 func TestLifeOfASegmentedSKU(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -173,7 +173,7 @@ func TestLifeOfASegmentedSKU(t *testing.T) {
 	})
 }
 
-// The audit looks at every segment.
+// The audit reads every segment.
 func TestAuditFindsATamperedSegment(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A row that a foreign session keeps locked costs the others of a shared transaction a moment, once: its batch is put aside at once
-// from then on.
+// A row that a foreign session keeps locked delays the others of a shared transaction briefly, once. From then on its
+// batch is put aside at once.
 func TestSharedTransactionLeavesLockedRows(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -45,8 +45,8 @@ func TestSharedTransactionLeavesLockedRows(t *testing.T) {
 	})
 }
 
-// What somebody else keeps locked, beside the row of a SKU, stops those only who need it: the row of a customer whom a limit
-// concerns, a key that is being stored, a segment.
+// Other foreign locks stop only those who need them: the row of a customer with a limit, a key that is being stored, a
+// segment.
 func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -145,8 +145,8 @@ func TestSharedTransactionsSellEachUnitOnce(t *testing.T) {
 	})
 }
 
-// Of two batches with different fencing tokens for one SKU the later token wins, in whichever order they come: the row never
-// accepts the lower one after the higher one.
+// Of two batches with different fencing tokens for one SKU the later token wins, in either order: the row never accepts
+// the lower token second.
 func TestTokensOfOneTransactionAscend(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

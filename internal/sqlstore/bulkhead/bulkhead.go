@@ -19,11 +19,10 @@ import (
 // a bounded number of places for those who write to its row. A transaction that finds them taken waits without a
 // connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
-// The age of a transaction decides at each SKU, and one rule keeps a basket from waiting without end: while somebody is
-// in line at a SKU, the last free place there is for the oldest in line. So the oldest waiter gets its places as soon
-// as each of its SKUs has had a free one. No transaction holds a place while it waits for another one, so there is no
-// deadlock. A basket that waits for one SKU keeps at most one place of another SKU unused. A nil *Group admits all
-// transactions.
+// The age of a transaction decides at each SKU. While somebody waits at a SKU, its last free place is for the oldest.
+// So the oldest waiter gets its places as soon as each of its SKUs has had a free one. No transaction holds a place
+// while it waits for another one, so there is no deadlock. A basket that waits for one SKU keeps at most one place of
+// another SKU unused. A nil *Group admits all transactions.
 //
 // A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.suspect].
 type Group struct {
@@ -38,7 +37,7 @@ type Group struct {
 	mu       sync.Mutex
 	bySKU    map[string]*bulkhead  // SKUs at which somebody has a place, or is in line
 	suspects map[string]*suspicion // SKUs whose rows may be locked
-	watched  bool                  // somebody looks at them
+	watched  bool                  // a goroutine polls them
 }
 
 // bulkhead is guarded by Group.mu.

@@ -102,10 +102,10 @@ func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 		stop()
 		buyers.Wait()
 		took := time.Since(began)
-		t.Logf("80 baskets in %v, and beside them %d and %d others", took, singles[0].Load(), singles[1].Load())
+		t.Logf("80 baskets in %v, and alongside them %d and %d others", took, singles[0].Load(), singles[1].Load())
 		for i := range singles {
 			if n := singles[i].Load(); n < int64(6*took/(10*time.Millisecond)) { // of 8 places, one at a time is kept
-				t.Errorf("beside the baskets there were %d", n)
+				t.Errorf("alongside the baskets there were %d", n)
 			}
 		}
 	})

@@ -50,10 +50,10 @@ type suspicion struct {
 // these SKUs has waited in vain for a lock, perhaps that of one of these rows.
 //
 // One goroutine polls all these rows on one connection. A row is not locked if it is free at the poll, or if its
-// version has changed: a hot row shows itself by its version. Each row is also probed. A probe waits as writers do, so
-// it gets its turn at a hot row. The row is locked if the probe waits in vain, or if polls find it neither free nor
-// changed for [lookLimit]. Then all transactions of the SKU are refused, also the waiting ones, until a poll or the
-// probe succeeds. Many locked rows need the limit, because their probes take long.
+// version has changed, as that of a hot row does. Each row is also probed. A probe waits as writers do, so it gets its
+// turn at a hot row. The row is locked if the probe waits in vain, or if polls find it neither free nor changed for
+// [lookLimit]. Then all transactions of the SKU are refused, also the waiting ones, until a poll or the probe succeeds.
+// Many locked rows need the limit, because their probes take long.
 func (b *Group) suspect(skus []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -114,7 +114,7 @@ func (b *Group) inspect(sku string, why *suspicion) {
 	}
 }
 
-// watch looks at the suspects until there are none.
+// watch polls the suspects until there are none.
 func (b *Group) watch() {
 	for backoff.Jitter(b.ctx, lookPause) {
 		b.mu.Lock()

@@ -29,8 +29,8 @@ var (
 	})
 )
 
-// startShared starts a server that flushes nothing: what it has written survives its process,
-// which nobody kills, and the disk is not what tests wait for.
+// startShared starts a server that flushes nothing, so that tests do not wait for the disk. Nobody kills its process,
+// and the machine keeps what it has written.
 func startShared(vars map[string]string) (*testbed.MariaDB, error) {
 	all := map[string]string{"innodb_flush_log_at_trx_commit": "2", "innodb_flush_method": "nosync"}
 	maps.Copy(all, vars)
@@ -51,9 +51,8 @@ func Database(t testing.TB) string {
 	return newDatabase(t, server)
 }
 
-// SnapshotDatabase is Database on a server that refuses an update of a row that has changed
-// since the snapshot of its transaction was taken, as newer versions do by default. No variable
-// of the environment names such a server.
+// SnapshotDatabase is Database on a server with snapshot isolation: a transaction may not update a row that has
+// changed since its snapshot. Newer versions have it by default. No variable of the environment names such a server.
 func SnapshotDatabase(t testing.TB) string {
 	t.Helper()
 	server, err := sharedSnapshots()

@@ -16,8 +16,8 @@ var sharedRedis = sync.OnceValues(func() (*testbed.Redis, error) {
 	return testbed.StartRedis(context.Background(), testbed.RedisConfig{})
 })
 
-// Redis returns the URL (redis://HOST:PORT/N) of a Redis server that other tests
-// use at the same time: use keys that no other test uses, and never flush it.
+// Redis returns the URL (redis://HOST:PORT/N) of a Redis server that other tests use at the same time. Use keys of
+// your own, and never flush it.
 func Redis(t testing.TB) string {
 	t.Helper()
 	if address := os.Getenv("SHOP_TEST_REDIS"); address != "" {

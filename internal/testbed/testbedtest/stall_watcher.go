@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// beat is how often a watcher looks at the clock.
+// beat is how often a watcher reads the clock.
 const beat = 10 * time.Millisecond
 
 // watcher notices that nothing ran: its own timer came late.
@@ -51,8 +51,7 @@ func (w *watcher) look() {
 	w.total += late
 }
 
-// end returns for how long nothing ran, in words, and whether that is too long for a test
-// that looks at the time.
+// end returns for how long nothing ran, in words, and whether that is too long for a test of times.
 func (w *watcher) end() (stood string, still bool) {
 	close(w.stop)
 	<-w.stopped

@@ -13,8 +13,8 @@ const (
 	// trials is how often a test is given the chance to meet a machine that runs.
 	trials = 8
 
-	// standstill is how long nothing may have run at once, or, as a share of the whole
-	// time, in many small pieces, in a run that proves something.
+	// standstill is the longest pause in a run that counts. standstillShare bounds the sum of small pauses, as a
+	// share of the run.
 	standstill      = 100 * time.Millisecond
 	standstillShare = 5 // a fifth
 )

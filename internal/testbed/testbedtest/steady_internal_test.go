@@ -107,8 +107,8 @@ func failOrSkip(t testing.TB, n int) {
 	t.SkipNow()
 }
 
-// A run ends as a test does: its context first, then what it registered, the last one
-// first, over an end of the goroutine; and it says nothing after that.
+// A run ends as a test does: first its context, then its cleanups in reverse order, also after a Goexit. It logs
+// nothing after that.
 func TestSteadyCleansUpAfterEachRun(t *testing.T) {
 	t.Parallel()
 	var order []int

@@ -111,8 +111,7 @@ func TestUnknownKindIsLeftAlone(t *testing.T) {
 	}
 }
 
-// What was due long ago fires at once, and what cannot be meant is refused, with the
-// transaction that asked for it.
+// A timer that was long due fires at once. An absurd moment is refused, with the transaction that asked for it.
 func TestPastAndAbsurdMoments(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -62,8 +62,8 @@ func (w *world) load(n *node, orders int) int {
 	return (orders + basket - 1) / basket * basket
 }
 
-// during does harm again and again while orders come in, at least once, and returns how many orders
-// were placed and how often there was harm.
+// during does harm repeatedly, at least once, while orders come in. It returns how many orders were placed and how
+// often there was harm.
 func (w *world) during(n *node, orders int, every time.Duration, harm func()) (placed, times int) {
 	w.t.Helper()
 	loaded := make(chan int, 1)

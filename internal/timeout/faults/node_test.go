@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
-// nodeConfig is what an instance is told, also one that is a process of its own.
+// nodeConfig configures an instance, also one in a process of its own.
 type nodeConfig struct {
 	Name     string
 	Database string

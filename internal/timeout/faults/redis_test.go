@@ -52,13 +52,13 @@ func TestRedisDownWhileOrdersComeIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.settled(loaded, scanDelay)
-	t.Logf("Redis was away for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
+	t.Logf("Redis was unavailable for %v: %v %v", took.Round(time.Millisecond), a.seen.all(), b.seen.all())
 	if !missed() {
 		t.Error("nothing was scanDelay: Redis was not missed")
 	}
 }
 
-// Without messages nothing is lost. Consumers poll, and know what they have been told.
+// Without messages nothing is lost. Consumers poll, and keep the moments of earlier messages.
 func TestPubSubConnectionsKilled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// oneByOne is expire, for a world in which no two orders expire at once: of a batch that
-// is halved most timers wait for the handler.
+// oneByOne is expire for a world in which no two orders expire at once. If it halved a batch, most of its timers would
+// wait for the handler.
 func oneByOne(n *node) timeout.Handler {
 	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		if len(batch) > 1 {
@@ -40,8 +40,8 @@ func TestInstancesReplaced(t *testing.T) {
 	}
 }
 
-// instancesReplaced judges nothing if Redis was too slow for an instance that requeued what it had in progress,
-// as an observer hears: nothing else brings that back here.
+// instancesReplaced judges nothing if Redis was too slow for an instance that requeued its timers in progress. The
+// observer counts such errors, and nothing else returns these timers here.
 func instancesReplaced(t *testing.T) (judged bool) {
 	t.Helper()
 	w := newWorld(t)

@@ -127,16 +127,15 @@ func within(ctx context.Context, d time.Duration, ok func() bool) bool {
 	return true
 }
 
-// promised is how long something may take that costs d by design, on a machine that is busy
-// with other tests and pauses for seconds. At the usual size that is less than the time between two looks
-// for what has drifted apart: a repair that does not come is not covered up by what comes later.
+// promised is how long something may take that costs d by design, on a machine that is busy with other tests and pauses
+// for seconds. At the usual size that is less than the interval of the reconciler. So the reconciler does not hide a
+// missing repair.
 func promised(d time.Duration) time.Duration {
 	return d + time.Duration(testbedtest.Size(45, 60))*time.Second
 }
 
-// settled waits until nothing is left to do, for as long as it may take after harm that costs so much by design, and
-// judges: placed orders have expired once each, not before their time, and the stock is balanced. It returns their
-// firing delays.
+// settled waits until nothing is left to do, for as long as harm of this cost allows. Then placed orders must have
+// expired once each, never early, and the stock must be balanced. It returns their firing delays.
 func (w *world) settled(placed int, cost time.Duration) (late []time.Duration) {
 	t := w.t
 	t.Helper()

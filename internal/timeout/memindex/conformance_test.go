@@ -30,7 +30,7 @@ func harness() timeouttest.IndexHarness {
 	}
 }
 
-// The suite runs on fake time, where it is exact, and on real time, where goroutines race.
+// The conformance tests run on fake time, where they are exact, and on real time, where goroutines race.
 func TestIndex(t *testing.T) {
 	h := harness()
 	h.Bubble = synctest.Test

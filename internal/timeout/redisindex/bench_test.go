@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/timeout/redisindex"
 )
 
-// BenchmarkSchedule has 64 goroutines schedule one timer after the other, each
-// waiting for its own acknowledgement, beside timers that are pending already.
+// BenchmarkSchedule has 64 goroutines schedule one timer after the other, each waiting for its own acknowledgement, in
+// an index with pending timers.
 func BenchmarkSchedule(b *testing.B) {
 	const callers = 64
 	for _, pending := range []int{0, testbedtest.Size(100_000, 1_000_000)} {

@@ -45,7 +45,7 @@ func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *red
 	return x
 }
 
-// harness runs the suite with clients of a store.
+// harness runs the conformance tests with clients of a store.
 func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHarness {
 	var clients sync.Map // by index
 	of := func(t *testing.T, x timeout.Index) *counted {
@@ -112,7 +112,7 @@ func TestIndexOnMiniredis(t *testing.T) {
 	})
 }
 
-// What a sentinel adds, another master, a cluster adds as well.
+// With a sentinel, as with a cluster, another server can become the master.
 func TestIndexBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})

@@ -19,11 +19,11 @@
 //
 // # Claims
 //
-// One script removes ids from pending by the server's clock. So one consumer gets a timer, as with the ZREM of
-// package textbook, and Redis has no record of the claim. The rows make that safe: if the consumer dies or the
-// reply is lost, the overdue scan of package timeout finds the row after 2 to 3 s. A lease in Redis would return
-// the timer later, and cost a second sorted set, a token, and a call per claim: 5.0 µs of Redis per timer in
-// batches of 128, where a claim costs 3.2 (BenchmarkDrain).
+// One script removes ids from pending by the server's clock. So one consumer gets a timer, as with the ZREM of package
+// textbook, and Redis has no record of the claim. The rows make that safe. If the consumer dies or the reply is lost,
+// the overdue scan of package timeout finds the row in 2 to 3 s. A lease in Redis would return the timer later, and
+// cost a second sorted set, a token, and a call per claim. Redis would spend 5.0 µs per timer in batches of 128, where
+// a claim costs 3.2 (BenchmarkDrain).
 //
 // # Round trips
 //

@@ -1,22 +1,18 @@
 package redisindex
 
 import (
-	_ "embed" // the scripts are files
+	"embed"
 
 	"example.com/shop/internal/redisx"
 )
 
-//go:embed common.lua
-var commonLua string
+//go:embed lua
+var files embed.FS
 
-//go:embed schedule.lua
-var scheduleLua string
-
-//go:embed claim.lua
-var claimLua string
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (
-	scheduleScript = redisx.NewScript(commonLua, scheduleLua)
-	claimScript    = redisx.NewScript(commonLua, claimLua)
+	scheduleScript = lua.Script("common", "schedule")
+	claimScript    = lua.Script("common", "claim")
 )

@@ -68,7 +68,7 @@ func TestNewChecksTheClient(t *testing.T) {
 	}
 }
 
-// What operators see, and what other versions must find again.
+// Operators and other versions depend on these keys and values.
 func TestDataInRedis(t *testing.T) {
 	t.Parallel()
 	rdb := client(t, testbedtest.Redis(t))
@@ -92,7 +92,7 @@ func TestDataInRedis(t *testing.T) {
 	if complete := rdb.Get(t.Context(), keyOf(s, "complete")).Val(); complete != "1" {
 		t.Errorf("complete = %q, want the number of shards", complete)
 	}
-	// Who has another number of shards cannot find everything, and says so.
+	// An index with another number of shards cannot find everything, and returns an error.
 	other := index(t, rdb, redisindex.Config{Shards: 2})
 	if c, err := other.Claim(t.Context(), s, 0); err != nil || !c.Wiped {
 		t.Errorf("Claim with another number of shards = %+v, %v; want Wiped", c, err)
@@ -130,8 +130,8 @@ func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
 	}
 }
 
-// Whatever the network does, a script that callers share ends after Config.Timeout,
-// and those that come later go on when the network is back.
+// A script that callers share ends after Config.Timeout, even on a silent network. Later ones continue when the network
+// has recovered.
 func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	t.Parallel()
 	proxy := testbedtest.StartProxy(t, strings.TrimSuffix(strings.TrimPrefix(testbedtest.Redis(t), "redis://"), "/0"))

@@ -18,9 +18,8 @@ type waker struct {
 	c  chan time.Time // has room for one
 }
 
-// tell stores the earlier of two moments that no waiter has taken yet: too early a look costs a claim that finds
-// nothing.
-func (w *waker) tell(at time.Time) {
+// notify stores the earlier of two moments that no waiter has taken yet: a claim that is too early finds nothing.
+func (w *waker) notify(at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	select {
@@ -50,8 +49,8 @@ func (x *Index) Wake(s timeout.Shard) <-chan time.Time {
 	return w.c
 }
 
-// announce are the first arguments of a script that may make another timer the
-// earliest: how to tell.
+// announce returns the first arguments of a script that may make another timer the earliest: the command and channel of
+// the notification.
 func (x *Index) announce(k keySet) []any {
 	args := make([]any, 0, 64)
 	if x.cluster != nil {
@@ -60,8 +59,8 @@ func (x *Index) announce(k keySet) []any {
 	return append(args, "publish", k.channel, k.name)
 }
 
-// deliver passes on what a script said of the earliest timer of the shard with that
-// name: its moment if it has become earlier, else an empty string.
+// deliver passes on a script's result for the shard with that name: the moment of the earliest timer if that has become
+// earlier, else "".
 func (x *Index) deliver(name string, head any) {
 	text, _ := head.(string)
 	at, err := readTime(text)
@@ -72,7 +71,7 @@ func (x *Index) deliver(name string, head any) {
 	w := x.wakes[name]
 	x.mu.Unlock()
 	if w != nil {
-		w.tell(at)
+		w.notify(at)
 	}
 }
 

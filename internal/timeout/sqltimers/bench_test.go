@@ -140,7 +140,7 @@ func BenchmarkMillion(b *testing.B) {
 			}
 		}
 	})
-	b.Run("adopt", func(b *testing.B) {
+	b.Run("reassign", func(b *testing.B) {
 		for b.Loop() {
 			if _, err := c.Reassign(b.Context(), nil, time.Minute, 1000); err != nil {
 				b.Fatal(err)

@@ -24,7 +24,7 @@ type dialect struct {
 	endIndex   string // what follows it
 	conflict   string // what follows the rows of an INSERT: %k is the key
 	proposed   string // the value that an INSERT wanted for column %c
-	rowValues  bool   // whether (a, b) > (x, y) is looked up in an index
+	rowValues  bool   // whether (a, b) > (x, y) uses an index
 }
 
 func sqlite() dialect {
@@ -100,9 +100,8 @@ func (d dialect) upsert(key string, columns ...string) string {
 	return b.String()
 }
 
-// after adds the condition that a row follows (at, kind, id) in the order of a column,
-// kind and id. MariaDB looks up ranges that are spelled out; it reads everything for
-// row values.
+// after adds the condition that a row follows (at, kind, id) in the order of a column, kind and id. MariaDB uses an
+// index for ranges that are spelled out, and reads everything for row values.
 func (d dialect) after(q *query, column string, at int64, kind, id string) {
 	if d.rowValues {
 		q.add(" AND ("+column+", kind, id) > (?, ?, ?)", at, kind, id)

@@ -40,7 +40,7 @@ func timersOf(ids []string) []timeout.Timer {
 	return timers
 }
 
-// What passes by itself is tried again from the start, and not for ever.
+// A transient error is retried from the start, and not forever.
 func TestTransientErrorsAreRetried(t *testing.T) {
 	t.Parallel()
 	store, sane, s, _ := faulty(t)
@@ -127,7 +127,7 @@ func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
 	}
 }
 
-// Whatever is asked of a database that is away, the answer is ErrUnavailable.
+// Every request to a database that is unavailable returns ErrUnavailable.
 func TestDatabaseAway(t *testing.T) {
 	t.Parallel()
 	address := testbedtest.Database(t)
@@ -157,7 +157,7 @@ func TestDatabaseAway(t *testing.T) {
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
 		errs["beat"] = store.Heartbeat(ctx, timeout.Base, "a")
-		_, errs["adopt"] = store.Reassign(ctx, nil, time.Minute, 1)
+		_, errs["reassign"] = store.Reassign(ctx, nil, time.Minute, 1)
 		return errs
 	}
 	proxy.Refuse()
@@ -197,7 +197,7 @@ func TestBusyFile(t *testing.T) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {
-		t.Errorf("list beside a writer: %v", err)
+		t.Errorf("list alongside a writer: %v", err)
 	}
 	if err := other.Rollback(); err != nil {
 		t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// Load implements [timeout.Store]. The time is that of the first statement, if many
-// timers need several: a row is never judged by a clock that is later than its content.
+// Load implements [timeout.Store]. If it needs several statements, the time is that of the first one. So a row is never
+// judged by a clock later than its content.
 func (s *Store) Load(ctx context.Context, kind string, ids []string) (found []timeout.Row, now time.Time, err error) {
 	err = s.read(ctx, fmt.Sprintf("load %d timers of %s", len(ids), kind), func() error {
 		found, now = nil, time.Time{}

@@ -13,9 +13,8 @@ import (
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
-// TestRowsAreLockedInOrder of their keys, whatever the order of the arguments: a transaction
-// that waits for the first of two timers does not hold the second, which the other one needs.
-// Within the transaction of a caller nothing hides a deadlock.
+// Rows are locked in the order of their keys, whatever the order of the arguments. So a transaction that waits for the
+// first of two timers does not hold the second. Nothing retries a deadlock in a caller's transaction.
 func TestRowsAreLockedInOrder(t *testing.T) {
 	for name, change := range map[string]func(ctx context.Context, s timeout.Store, tx timeout.Tx, ids []string) error{
 		"insert": func(ctx context.Context, s timeout.Store, tx timeout.Tx, ids []string) error {

@@ -39,8 +39,7 @@ func insert(tb testing.TB, s timeout.Store, due time.Time, apart time.Duration, 
 	}
 }
 
-// TestPagesCostWhatIsInThem counts the rows that the server reads for a page, in a table of
-// which the page is a small part, and sees that it sorts none.
+// The server reads few more rows than a page has, in a table of which the page is a small part, and sorts none.
 func TestPagesCostWhatIsInThem(t *testing.T) {
 	t.Parallel()
 	const size, limit = 20_000, 50
@@ -95,7 +94,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			rows, _, err := c.Load(ctx, kind, ids[limit:2*limit])
 			return len(rows), err
 		}},
-		{"nothing to adopt", limit, func() (int, error) {
+		{"nothing to reassign", limit, func() (int, error) {
 			n, err := c.Reassign(ctx, nil, time.Minute, limit)
 			return n + limit, err
 		}},
@@ -164,8 +163,7 @@ func counters(ctx context.Context, t *testing.T, db *sql.DB) (read, sorted int) 
 	return read, sorted
 }
 
-// TestStatementsLockOnlyTheirRows, whatever part of the table they are: beside a
-// transaction that holds other rows, none has to wait for it.
+// Statements lock only their rows: none waits for a transaction that holds other rows.
 func TestStatementsLockOnlyTheirRows(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 2, 12, 300} {

@@ -26,9 +26,8 @@ func (s *Store) read(ctx context.Context, what string, f func() error) error {
 	return describe(ctx, what, retrying(ctx, f))
 }
 
-// write runs f in tx, once. Without tx it runs f in a transaction of its own, or on the
-// pool if f is a single statement, until it succeeds or fails for good; f must then set
-// afresh whatever it sets outside.
+// write runs f in tx, once. Without tx it runs f in its own transaction, or on the pool if f is one statement, until it
+// succeeds or fails for good. Then f must reset whatever it sets outside.
 func (s *Store) write(ctx context.Context, what string, tx timeout.Tx, n extent, f func(tx timeout.Tx) error) error {
 	if tx != nil {
 		return describe(ctx, what, f(tx))

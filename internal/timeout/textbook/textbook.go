@@ -1,5 +1,5 @@
-// Package textbook is the common delay queue on Redis, as a test subject: a sorted set by due time, ZRANGEBYSCORE
-// to find due timers, ZREM to claim one.
+// Package textbook is the common delay queue on Redis, as a test subject. It is a sorted set by due time, with
+// ZRANGEBYSCORE to find due timers and ZREM to claim one.
 //
 // A test shows what that queue loses. After the ZREM only the consumer has the timer, until it is handled: a crash
 // in between loses it, and no process detects that. [timeout.Queue] takes the same risk in its index, but it also

@@ -46,7 +46,7 @@ func TestCrashLosesTheTimer(t *testing.T) {
 	}
 }
 
-// What the textbook does get right: no two consumers get the same timer.
+// The textbook does get one thing right: no two consumers get the same timer.
 func TestPollGivesATimerToOneConsumer(t *testing.T) {
 	t.Parallel()
 	q := textbook.Queue{Redis: client(t), Key: "textbook:" + rand.Text()}

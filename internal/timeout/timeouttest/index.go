@@ -13,8 +13,8 @@ import (
 
 // IndexHarness describes one backend of [timeout.Index].
 type IndexHarness struct {
-	// Clients returns n clients of one index, each as another process would have
-	// it, or the same one n times if the index is in the process.
+	// Clients returns n clients of one index, each as in another process, or n times the same one if the index is in
+	// the process.
 	Clients func(t *testing.T, n int) []timeout.Index
 
 	// Now returns the time by the clock of the index, which it asks without the index.
@@ -51,7 +51,7 @@ func indexCases() []indexCase {
 		{"EveryCallerGetsItsAnswer", everyCallerGetsItsAnswer},
 		{"ScheduleSharesRoundTrips", scheduleSharesRoundTrips},
 		{"ManyAtOnce", manyAtOnce},
-		{"NeverToldIsWiped", neverToldIsWiped},
+		{"NeverCompleteIsWiped", neverCompleteIsWiped},
 		{"WipeIsNoticed", wipeIsNoticed},
 		{"CompleteEndsWiped", completeEndsWiped},
 		{"DropIsAWipeOfOnePartition", dropIsAWipe},

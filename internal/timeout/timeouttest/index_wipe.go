@@ -26,7 +26,7 @@ func (b bench) complete() {
 	}
 }
 
-func neverToldIsWiped(t *testing.T, h IndexHarness) {
+func neverCompleteIsWiped(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
 		t.Errorf("wiped: %v for an empty index", got)

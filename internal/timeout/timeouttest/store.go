@@ -18,8 +18,8 @@ type StoreHarness struct {
 	// New returns a store without timers that is for one case alone.
 	New func(t *testing.T) StoreClient
 
-	// RowLocks says that a transaction keeps others from the rows that it has changed, and from no others: the overdue
-	// scan has something to pass over.
+	// RowLocks says that a transaction locks the rows that it has changed, and no others. So the overdue scan has rows
+	// to skip.
 	RowLocks bool
 
 	// Many is how many timers the cases have that need many; 0 means 10,000.

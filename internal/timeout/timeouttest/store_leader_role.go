@@ -9,8 +9,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// leaderTokenIsChecked has leader tokens that write in the transaction that they are given: what they write is
-// there if and only if what the method changes is.
+// leaderTokenIsChecked has leader tokens that write in the given transaction. Their writes are stored if and only if
+// the changes of the method are.
 func leaderTokenIsChecked(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	refused := errors.New("refused")

@@ -78,7 +78,7 @@ func listEachOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 }
 
-// listOneMoment pages through timers that only their keys tell apart.
+// listOneMoment pages through timers that differ only in their keys.
 func listOneMoment(ctx context.Context, t *testing.T, c StoreClient) {
 	due := c.now(ctx, t).Add(time.Hour)
 	ids := numbered(1000)

@@ -117,7 +117,7 @@ func claimOverdueSkips(ctx context.Context, t *testing.T, c StoreClient) {
 	}
 	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Minute), 10)
 	if err != nil {
-		t.Fatal(errors.Join(errors.New("overdue scan beside a transaction"), err))
+		t.Fatal(errors.Join(errors.New("overdue scan alongside a transaction"), err))
 	}
 	same(t, "claimed", idsOf(claimed), slices.Concat(ids[5:7], ids[8:16]))
 	// The overdue scan does not keep the rows locked that it claimed and returned.

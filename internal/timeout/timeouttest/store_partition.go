@@ -90,7 +90,7 @@ func orphanedPartitions(ctx context.Context, t *testing.T, c StoreClient) {
 		same(t, "silent", got, []string{"gone", "left"})
 	}
 	c.beat(ctx, t, "left", "two")
-	same(t, "silent for an hour, after one is back", list(time.Hour), []string(nil))
+	same(t, "silent for an hour, after one has recovered", list(time.Hour), []string(nil))
 }
 
 func reassignLimit(ctx context.Context, t *testing.T, c StoreClient) {

@@ -32,7 +32,7 @@ function Room() {
     return () => { stop.abort(); clearInterval(clock); scheme.removeEventListener('change', redraw); };
   }, [session]);
   const s = state.current;
-  const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()][0] ?? '';
+  const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()].sort()[0] ?? '';
   const shown = sku || latest;
   const lane = html`<${Lane} state=${s} sku=${shown} paused=${paused} />`;
   return html`

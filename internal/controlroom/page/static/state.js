@@ -2,7 +2,7 @@
 
 import {get, stream} from './api.js';
 
-const keep = {leases: 2000, refused: 200, orders: 200, events: 200, delays: 2000};
+const keep = {skus: 200, leases: 2000, refused: 200, orders: 200, events: 200, delays: 2000};
 
 export class State {
   skus = new Map();
@@ -72,7 +72,12 @@ export class State {
   apply(event) {
     this.events = [event, ...this.events.slice(0, keep.events - 1)];
     const {stock, lock, order, member, leader} = event;
-    if (stock && !(this.skus.get(stock.sku)?.version > stock.version)) this.skus.set(stock.sku, {...this.skus.get(stock.sku), ...stock});
+    const known = this.skus.get(stock?.sku);
+    if (stock && !(known?.version > stock.version)) {
+      this.skus.delete(stock.sku); // the latest one comes last
+      this.skus.set(stock.sku, {...known, ...stock});
+      trim(this.skus, keep.skus);
+    }
     if (order?.status === 'EXPIRED' && this.orders.get(order.id)?.status !== 'EXPIRED') {
       this.delays = [...this.delays.slice(1 - keep.delays), Date.parse(event.at) - Date.parse(order.expires_at)];
     }
@@ -96,8 +101,12 @@ export class State {
       // An event has the latest leases only, so the end of an earlier one may be missing. It ended before the instance had the next one.
       const before = this.#latest.get(`${lock.sku} ${lock.holder}`);
       if (before && before.fence < next.fence && before.until === undefined) before.until = from;
-      if (!before || before.fence <= next.fence) this.#latest.set(`${lock.sku} ${lock.holder}`, next);
+      if (!before || before.fence <= next.fence) {
+        this.#latest.delete(`${lock.sku} ${lock.holder}`); // the latest one comes last
+        this.#latest.set(`${lock.sku} ${lock.holder}`, next);
+      }
     }
+    trim(this.#latest, keep.leases);
     trim(this.leases, keep.leases);
     for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
     this.refused = this.refused.slice(-keep.refused);

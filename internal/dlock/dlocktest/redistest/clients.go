@@ -89,13 +89,7 @@ type closer interface {
 // CloseInTime closes c at the end of the test.
 func CloseInTime(t testing.TB, c closer) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := c.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, c.Close)
 }
 
 // MustTake takes key, or fails the test.

@@ -2,7 +2,6 @@ package redistest
 
 import (
 	"cmp"
-	"context"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redisrw"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // RWHarness is for a server of its own.
@@ -64,13 +64,7 @@ func RWWith(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisr
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := l.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, l.Close)
 	return l
 }
 

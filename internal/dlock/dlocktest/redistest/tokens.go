@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // TokensHarness is for a server of its own.
@@ -47,12 +47,6 @@ func Tokens(t testing.TB, rdb redis.UniversalClient, cfg redistokens.Config) *re
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-		defer cancel()
-		if err := s.Close(ctx); err != nil {
-			t.Error(err)
-		}
-	})
+	testbedtest.Closing(t, s.Close)
 	return s
 }
