@@ -2,7 +2,7 @@ package redisx
 
 import (
 	"context"
-	"embed"
+	"io/fs"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -13,7 +13,7 @@ type Script struct{ text, sha string }
 
 // Folder is a folder lua with files that are parts of scripts.
 type Folder struct {
-	Files embed.FS
+	Files fs.ReadFileFS
 	First string // precedes all scripts
 }
 
