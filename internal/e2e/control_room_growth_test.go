@@ -27,7 +27,7 @@ const (
 	growthSKUs   = 9
 	growthPeriod = 260 * time.Millisecond
 	// growthWarm is how many of these events fill all that the page keeps: it has the latest 2000 leases.
-	growthWarm = 2500
+	growthWarm = 1500
 )
 
 // These bound how much more the page has at the end than after the warm-up.
@@ -68,7 +68,7 @@ func TestControlRoomDoesNotGrow(t *testing.T) {
 
 	until(growthWarm)
 	before, began := footprintOf(page, t), time.Now()
-	until(growthWarm + int64(testbedtest.Size(4_000, 180_000)))
+	until(growthWarm + int64(testbedtest.Size(2_500, 180_000)))
 	after := footprintOf(page, t)
 	took := time.Since(began)
 	t.Logf("%v, %.0f events about locks per second: %+v, then %+v", took.Round(time.Second), float64(events.Load()-growthWarm)/took.Seconds(), before, after)

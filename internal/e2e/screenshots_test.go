@@ -128,15 +128,22 @@ func sellWithAndWithoutLock(page context.Context, t *testing.T) {
 		testbedtest.Eventually(t, what, func() bool { return evaluate[bool](page, t, "!!("+condition+")") })
 	}
 	wait("a sale can be started", "document.querySelector('form#sale button:not(:disabled)') !== null")
-	evaluate[bool](page, t, `(() => {
+	attempts := 300
+	if *screenshots != "" { // a taller chart
+		attempts = 800
+	}
+	evaluate[bool](page, t, fmt.Sprintf(`(() => {
 		const form = document.querySelector('form#sale');
-		form.units.value = 100; form.attempts.value = 800;
+		form.units.value = 100; form.attempts.value = %d;
 		form.requestSubmit();
 		return true;
-	})()`)
+	})()`, attempts))
 	evaluate[bool](page, t, "[...document.querySelectorAll('section[aria-labelledby=lane-title] [aria-pressed]')].find((b) => b.innerText === '1 s').click() ?? true")
 	wait("leases of the redis lane are in view", "document.querySelector('#lane-title code')?.innerText.startsWith('redis-') && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]').innerText) > 50")
 	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
+	defer func() {
+		t.Logf("sales: %s", evaluate[string](page, t, "[...document.querySelectorAll('[data-strategy]')].map((s) => s.dataset.strategy + ': ' + s.innerText).join('; ').replaceAll('\\n', ' ')"))
+	}()
 	wait("naive was audited as oversold, and redis as exact",
 		"/OVERSOLD \\d/.test(document.querySelector('[data-strategy=naive] .verdict').innerText) && document.querySelector('[data-strategy=redis] .verdict').innerText === 'exact'")
 	if got := evaluate[string](page, t, "document.querySelector('form#sale').units.value"); got != "100" {

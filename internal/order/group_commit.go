@@ -46,7 +46,6 @@ type groupCommit struct {
 	mu      sync.Mutex
 	waiting []*joining      // guarded by mu
 	open    int             // shared transactions; guarded by mu
-	orders  int             // that those commit; guarded by mu
 	skus    map[string]bool // of those; guarded by mu
 }
 
@@ -116,10 +115,9 @@ func (g *groupCommit) leave(j *joining) bool {
 	return i >= 0
 }
 
-// another begins one more transaction with some of those who wait: at once if none is open, and else when as many orders wait
-// as are in the others. Two small transactions cost more than a large one. It is called with mu held.
+// another begins one more transaction with some of those who wait. It is called with mu held.
 func (g *groupCommit) another() {
-	if len(g.waiting) > 0 && g.open < maxTransactions && requests(g.waiting) >= g.orders {
+	if len(g.waiting) > 0 && g.open < maxTransactions {
 		g.open++
 		go g.run(nil)
 	}
@@ -142,7 +140,6 @@ func (g *groupCommit) run(over []*joining) {
 func (g *groupCommit) take(over []*joining) []*joining {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.orders -= requests(over)
 	for _, j := range over {
 		for _, c := range j.Claims {
 			delete(g.skus, c.SKU)
@@ -163,7 +160,6 @@ func (g *groupCommit) take(over []*joining) []*joining {
 		orders += len(j.Requests)
 	}
 	g.waiting = stay
-	g.orders += orders
 	for _, j := range group {
 		for _, c := range j.Claims {
 			g.skus[c.SKU] = true
@@ -175,14 +171,6 @@ func (g *groupCommit) take(over []*joining) []*joining {
 		g.another() // if it had no room for all
 	}
 	return group
-}
-
-// requests counts the orders of batches.
-func requests(batches []*joining) (n int) {
-	for _, j := range batches {
-		n += len(j.Requests)
-	}
-	return n
 }
 
 // share commits group in one transaction, in halves if that fails for the sake of one of them.

@@ -2,8 +2,8 @@ package redisx
 
 import (
 	"context"
-	"embed"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -24,7 +24,7 @@ func NewScript(text string) Script {
 
 // Folder is a folder lua with files that are parts of scripts.
 type Folder struct {
-	Files embed.FS
+	Files fs.ReadFileFS
 	First string // precedes all scripts
 }
 

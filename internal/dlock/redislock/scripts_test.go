@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"crypto/rand"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"testing"
@@ -12,29 +13,20 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 // script loads one of the package's scripts as a client sends it.
 func script(t testing.TB, name string) *redis.Script {
 	t.Helper()
-	var text []string
 	files := map[string][]string{
 		"acquire": {"take", "queue", "acquire"}, "release": {"free", "queue", "release"}, "renew": {"renew"},
 	}[name]
 	if files == nil {
 		files = []string{"queue", name}
 	}
-	for _, file := range files {
-		part, err := os.ReadFile("lua/" + file + ".lua")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if file == "queue" && files[0] != "take" || file == "take" {
-			text = append(text, fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant))
-		}
-		text = append(text, string(part))
-	}
-	return redis.NewScript(strings.Join(text, "\n"))
+	lua := redisx.Folder{Files: os.DirFS(".").(fs.ReadFileFS), First: fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)}
+	return redis.NewScript(lua.Text(files...))
 }
 
 // run calls a script of the queue as a client with a TTL of 30 s does, whose
