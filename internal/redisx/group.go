@@ -66,7 +66,7 @@ func (g group) command(name string) []any {
 		}
 	}
 	if n > 1 {
-		args = append(args, uint32(n)) //nolint:gosec // No other call has an argument of this type, by which tests tell them.
+		args = append(args, uint32(n)) // No other call has an argument of this type, by which tests tell them.
 	}
 	for _, c := range g {
 		args = append(args, c.args...)

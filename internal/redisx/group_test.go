@@ -57,7 +57,7 @@ func collected(t *testing.T, rdb redis.UniversalClient, start func(*redisx.Calle
 	calls = start(caller)
 	close(h.release)
 	for _, c := range append(calls, first) {
-		c.Wait() //nolint:errcheck // The test looks again.
+		c.Wait() // the test looks again
 	}
 	return calls, h.commands.Load()
 }
@@ -89,6 +89,7 @@ if ARGV[1] == 'text' then return KEYS[1] .. KEYS[2] .. ARGV[2] end`)
 func TestCallsOfAScriptAreOneCommand(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
+		t.Helper()
 		rdb := client(t, url)
 		asked := []string{"number", "list", "error", "fail", "nothing", "text", "text"}
 		keys := func(i int) []string { return []string{fmt.Sprintf("{k}%d", i), fmt.Sprintf("{k}other%d", i)} }
@@ -135,6 +136,7 @@ func TestCallsWithACommonKeyKeepTheirOrder(t *testing.T) {
 		redisx.NewScript("return redis.call('STRLEN', KEYS[1])"),
 	}
 	onServers(t, func(t *testing.T, url string) {
+		t.Helper()
 		const n = 200
 		rdb, prefix := client(t, url), fmt.Sprint(rand.Uint64())
 		var want []int64
@@ -163,10 +165,10 @@ func TestCallsWithACommonKeyKeepTheirOrder(t *testing.T) {
 // slots refuses commands with keys of several slots, as a proxy of a cluster does.
 type slots struct{ refused atomic.Int64 }
 
-type crossSlot struct{}
+type crossSlotError struct{}
 
-func (crossSlot) Error() string { return "CROSSSLOT Keys in request don't hash to the same slot" }
-func (crossSlot) RedisError()   {}
+func (crossSlotError) Error() string { return "CROSSSLOT Keys in request don't hash to the same slot" }
+func (crossSlotError) RedisError()   {}
 
 // DialHook implements redis.Hook.
 func (*slots) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -180,7 +182,7 @@ func (s *slots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 		var taken []redis.Cmder
 		for _, cmd := range cmds {
 			if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && args[2].(int) > 1 {
-				cmd.SetErr(crossSlot{})
+				cmd.SetErr(crossSlotError{})
 				s.refused.Add(1)
 			} else {
 				taken = append(taken, cmd)
@@ -197,6 +199,7 @@ func (s *slots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 func TestCallsOfSeveralSlotsAreMadeApart(t *testing.T) {
 	t.Parallel()
 	onServers(t, func(t *testing.T, url string) {
+		t.Helper()
 		rdb, s, prefix := client(t, url), &slots{}, fmt.Sprint(rand.Uint64())
 		rdb.AddHook(s)
 		script := redisx.NewScript("return redis.call('INCR', KEYS[1])")
