@@ -41,7 +41,7 @@ func (h *crossSlots) look(cmd redis.Cmder) {
 	}
 }
 
-// oneTag reports whether all keys of each call of a script have the same hash tag. Other commands have one key.
+// oneTag reports whether all keys of a script have the same hash tag. Other commands have one key.
 func oneTag(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if !strings.HasPrefix(cmd.Name(), "eval") {
@@ -53,14 +53,5 @@ func oneTag(cmd redis.Cmder) bool {
 		name, _, _ := strings.Cut(rest, "}")
 		return name
 	}
-	calls := 1
-	if n, ok := slices.Concat(args[3+len(keys):], []any{nil})[0].(uint32); ok {
-		calls = int(n)
-	}
-	for of := range slices.Chunk(keys, len(keys)/calls) {
-		if slices.ContainsFunc(of, func(key any) bool { return tag(key) != tag(of[0]) || tag(key) == "" }) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(keys, func(key any) bool { return tag(key) != tag(keys[0]) || tag(key) == "" })
 }
