@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -62,88 +61,6 @@ func evaluate[T any](page context.Context, t *testing.T, expression string) (val
 		t.Fatal(err)
 	}
 	return value
-}
-
-// The control room of an instance shows, in Chromium, the levels, leases, instances and orders that all instances report.
-func TestControlRoom(t *testing.T) {
-	t.Parallel()
-	flags := []string{"--database", testbedtest.Database(t), "--redis", ownRedis(t)}
-	shops := []*instance{spawn(t, append(flags, "--instance", "shop-1")...), spawn(t, append(flags, "--instance", "shop-2")...)}
-	shops[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/ticket", `{"on_hand":1000,"strategy":"redis"}`)
-	page := browser(t, shops[0].url)
-	text := func(selector string) string {
-		return evaluate[string](page, t, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
-	}
-	testbedtest.Eventually(t, "the page is connected", func() bool { return text("#connection") == "live" })
-
-	const each = 15
-	var buyers sync.WaitGroup
-	for i, shop := range shops {
-		buyers.Go(func() {
-			for n := range each {
-				shop.want(t, http.StatusCreated, "POST", "/api/v1/orders", fmt.Sprintf(`{"customer_id":"c%d-%d","items":[{"sku":"ticket","quantity":1}]}`, i, n))
-			}
-		})
-	}
-	buyers.Wait()
-	want := fmt.Sprintf("ticket\tredis\t1000\t%d\t%d", 2*each, 1000-2*each)
-	testbedtest.Eventually(t, "the page shows the level "+want, func() bool { return strings.Contains(text("#stock"), want) })
-	for i, shop := range shops { // the page lists the latest leases only
-		shop.want(t, http.StatusCreated, "POST", "/api/v1/orders", fmt.Sprintf(`{"customer_id":"last-%d","items":[{"sku":"ticket","quantity":1}]}`, i))
-		lease := regexp.MustCompile(fmt.Sprintf(`shop-%d\t\d+\t\d+ ms`, i+1))
-		testbedtest.Eventually(t, "the page shows a lease of "+shop.url+" that has ended", func() bool {
-			leases := evaluate[string](page, t, "document.querySelector('details').open = true, document.querySelector('details').innerText")
-			return lease.MatchString(leases)
-		})
-	}
-	for _, name := range []string{"shop-1", "shop-2"} {
-		testbedtest.Eventually(t, "the page shows "+name, func() bool { return strings.Contains(text("ul.cards"), name) })
-	}
-}
-
-// The page counts leases that two instances used at the same time. Turns of one instance, other SKUs and leases after each
-// other are none.
-func TestControlRoomCountsConcurrentHolders(t *testing.T) {
-	t.Parallel()
-	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
-	for leases, want := range map[string]int{
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'b', sku: 's', from: 10, until: 20}`:                                             0,
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'a', sku: 's', from: 5, until: 20}`:                                              0,
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'b', sku: 'other', from: 5, until: 20}`:                                          0,
-		`{holder: 'b', sku: 's', from: 9, until: 20}, {holder: 'a', sku: 's', from: 0, until: 10}`:                                              1,
-		`{holder: 'a', sku: 's', from: 0}, {holder: 'b', sku: 's', from: 50}`:                                                                   1, // one that does not end
-		`{holder: 'a', sku: 's', from: 0, until: 30}, {holder: 'b', sku: 's', from: 5, until: 9}, {holder: 'b', sku: 's', from: 10, until: 20}`: 2,
-	} {
-		if got := evaluate[int](page, t, "import('/room/state.js').then((m) => m.doubleHolds(["+leases+"], 100).length)"); got != want {
-			t.Errorf("%s: %d times two concurrent holders, want %d", leases, got, want)
-		}
-	}
-}
-
-// An event has the latest leases only. An instance uses its leases one after the other, so one whose end was not sent has ended.
-func TestControlRoomEndsLeasesWhoseEndIsMissing(t *testing.T) {
-	t.Parallel()
-	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
-	lease := func(fence int, second string) string {
-		return fmt.Sprintf("{fence: %d, asked: '2026-01-01T00:00:00Z', from: '2026-01-01T00:00:%sZ'}", fence, second)
-	}
-	const state = `import('/room/state.js').then(({State, doubleHolds}) => {
-		const s = new State(() => {});
-		for (const [holder, leases] of [['a', [%s, %s]], ['b', [%s]]]) s.apply({type: 'lock', lock: {sku: 's', holder, leases}});
-		return doubleHolds([...s.leases.values()], Date.parse('2026-01-01T00:00:30Z')).length;
-	})`
-	for _, c := range []struct {
-		a1, a2, b string
-		want      int
-	}{
-		{lease(1, "01"), lease(3, "03"), lease(4, "05"), 1}, // the latest lease of a may be in use
-		{lease(1, "01"), lease(5, "09"), lease(4, "07"), 2}, // the first lease of a lasts until the second at most
-		{lease(1, "01"), lease(2, "02"), lease(3, "04"), 1},
-	} {
-		if got := evaluate[int](page, t, fmt.Sprintf(state, c.a1, c.a2, c.b)); got != c.want {
-			t.Errorf("%v: %d times two concurrent holders, want %d", c, got, c.want)
-		}
-	}
 }
 
 // room starts shop lab and returns the address of its page. It ends with the test.

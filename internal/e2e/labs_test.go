@@ -2,12 +2,17 @@ package e2e_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
 	"example.com/shop/internal/lab"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Every lab shows its effect, and its cure works. A machine that is too busy may make a run inconclusive, which is tried once more.
@@ -78,4 +83,131 @@ func TestLabOfUnknownNameIsRefused(t *testing.T) {
 			t.Errorf("%q: the refusal names no lab: %s", args, stderr)
 		}
 	}
+}
+
+// In the control room a person runs a lab, and sees 100 orders that nobody pays expire, none of them early.
+func TestControlRoomRunsLabsAndExpiresOrders(t *testing.T) {
+	t.Parallel()
+	page := browser(t, room(t, "--database", testbedtest.Database(t), "--redis", ownRedis(t)))
+	value := func(expression string) string {
+		return evaluate[string](page, t, "String("+expression+")")
+	}
+	testbedtest.Eventually(t, "the labs are listed", func() bool { return value("document.querySelectorAll('#labs option').length > 1") == "true" })
+	evaluate[bool](page, t, `(() => {
+		const select = document.querySelector('#labs select');
+		select.value = 'lost-update';
+		select.dispatchEvent(new Event('change', {bubbles: true}));
+		return true;
+	})()`)
+	testbedtest.Eventually(t, "the lab can be started", func() bool { return value("document.querySelector('[data-action=lab]').disabled") == "false" })
+	evaluate[bool](page, t, "document.querySelector('[data-action=lab]').click() ?? true")
+	testbedtest.Eventually(t, "the lab has a verdict", func() bool {
+		return value("document.querySelector('#labs [data-verdict]')?.dataset.verdict") != "undefined"
+	})
+	if got := value("document.querySelector('#labs [data-verdict]').dataset.verdict"); got != "shown" {
+		t.Errorf("the verdict is %q: %s", got, value("document.querySelector('#labs').innerText"))
+	}
+	if value("document.querySelector('#labs .picture svg').getBoundingClientRect().width > 300") != "true" {
+		t.Error("the lab has no picture")
+	}
+	walkThroughLab(page, t)
+
+	evaluate[bool](page, t, "document.querySelector('[data-action=unpaid]').click() ?? true")
+	counts := "[...document.querySelectorAll('#delays tr')].map((r) => Number(r.cells[2].innerText)).reduce((a, b) => a + b, 0)"
+	testbedtest.Eventually(t, "100 orders have expired", func() bool { return value(counts) == "100" })
+	if value("document.querySelector('#delays .bad')?.innerText ?? 'none'") != "none" {
+		t.Errorf("orders expired early: %s", value("document.querySelector('#delays').innerText"))
+	}
+	testbedtest.Eventually(t, "each instance shows its permits", func() bool {
+		return value("[...document.querySelectorAll('#machines [data-name]')].filter((e) => /64/.test(e.innerText)).length") == "3"
+	})
+}
+
+// shownOfLab is what the page shows at one position of a lab's run.
+type shownOfLab struct {
+	Position int    `json:"position"`
+	Status   string `json:"status"`
+	Current  string `json:"current"`  // the step that is highlighted
+	Steps    int    `json:"steps"`    // in view
+	All      int    `json:"all"`      // steps of the run
+	Marks    int    `json:"marks"`    // of the picture, in view
+	AllMarks int    `json:"allMarks"` // of the picture
+	Verdict  bool   `json:"verdict"`
+	Question string `json:"question"`
+	Expect   string `json:"expect"`
+}
+
+const readLab = `(() => {
+	const lab = document.querySelector('#labs'), steps = [...lab.querySelectorAll('.steps li')], marks = [...lab.querySelectorAll('.picture g:has(circle)')];
+	const seen = (all) => all.filter((e) => getComputedStyle(e).visibility === 'visible').length;
+	return {position: Number(lab.querySelector('[data-position]').dataset.position), status: lab.querySelector('[data-position]').innerText,
+		current: lab.querySelector('[aria-current=step]')?.innerText ?? '', steps: seen(steps), all: steps.length, marks: seen(marks), allMarks: marks.length,
+		verdict: !!lab.querySelector('[data-verdict]'), question: lab.querySelector('.question').innerText, expect: lab.querySelector('.expect').innerText};
+})()`
+
+// walkThroughLab goes from the question through each step to the verdict, by button and by key, and back. At each step, the page shows
+// what has happened so far and nothing else.
+func walkThroughLab(page context.Context, t *testing.T) {
+	t.Helper()
+	read := func() shownOfLab { return evaluate[shownOfLab](page, t, readLab) }
+	at := func(position int) (s shownOfLab) {
+		t.Helper()
+		testbedtest.Eventually(t, fmt.Sprintf("position %d of the lab", position), func() bool {
+			s = read()
+			return s.Position == position && (position == 0 || position > s.All || s.Current != "")
+		})
+		return s
+	}
+	press := func(key string) {
+		if err := chromedp.Do(page, chromedp.KeyEvent(key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	click := func(name string) {
+		evaluate[bool](page, t, "document.querySelector('[data-walk="+name+"]').click() ?? true")
+	}
+
+	whole := read()
+	if !whole.Verdict || whole.Steps != whole.All || whole.Marks != whole.AllMarks || whole.All < 4 || whole.AllMarks < 4 {
+		t.Fatalf("after the run, the page shows %+v, want all steps and marks, and the verdict", whole)
+	}
+	click("fromStart")
+	if s := at(0); s.Status != "Question" || s.Question == "" || s.Expect == "" || s.Steps != 0 || s.Marks != 0 || s.Verdict {
+		t.Errorf("at the question: %+v, want neither steps nor marks nor a verdict", s)
+	}
+	marks := 0
+	for i := 1; i <= whole.All; i++ {
+		if i%2 == 1 {
+			click("next")
+		} else {
+			press(kb.ArrowRight)
+		}
+		s := at(i)
+		if !strings.HasPrefix(s.Status, fmt.Sprintf("Step %d of %d: ", i, whole.All)) || s.Steps != i || s.Verdict || s.Marks < marks {
+			t.Errorf("at step %d: %+v, want %d steps, at least %d marks and no verdict", i, s, i, marks)
+		}
+		if _, text, _ := strings.Cut(s.Status, ": "); !strings.HasSuffix(s.Current, text) {
+			t.Errorf("step %d: %q is highlighted, and %q is announced", i, s.Current, s.Status)
+		}
+		if i == 1 && s.Marks > 1 {
+			t.Errorf("at the first step, the picture has %d of %d marks", s.Marks, s.AllMarks)
+		}
+		marks = s.Marks
+	}
+	press(kb.ArrowRight)
+	if s := at(whole.All + 1); s != whole {
+		t.Errorf("at the verdict: %+v, want %+v", s, whole)
+	}
+	press(kb.ArrowRight) // there is nothing after the verdict
+	press(kb.ArrowLeft)
+	if s := at(whole.All); s.Verdict {
+		t.Error("the verdict is shown before the last step is left")
+	}
+	evaluate[bool](page, t, "document.querySelector('header button[lang]').click() ?? true")
+	testbedtest.Eventually(t, "the lab is shown in Chinese", func() bool {
+		s := read()
+		return strings.HasPrefix(s.Status, fmt.Sprintf("第 %d 步，共 %d 步", whole.All, whole.All)) && strings.Contains(s.Question, "两个进程卖最后一件") && strings.HasPrefix(s.Expect, "预期")
+	})
+	accessible(page, t, "a lab, step by step")
+	evaluate[bool](page, t, "document.querySelector('header button[lang]').click() ?? true")
 }
