@@ -9,6 +9,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,6 +49,7 @@ func measure(ctx context.Context, args []string) error {
 	strategies := f.String("strategies", "naive,conditional,segmented,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
+	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
 	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
@@ -71,6 +73,10 @@ func measure(ctx context.Context, args []string) error {
 	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
 	if err != nil {
 		return fmt.Errorf("this runs in bench: %w", err)
+	}
+	if *before != "" {
+		comparisons = earlier(*before)
+		*only = cmp.Or(*only, ".")
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", c.Executable, "./cmd/shop") //nolint:gosec // our own folder
 	build.Dir = strings.TrimSpace(string(root))

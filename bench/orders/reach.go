@@ -151,6 +151,18 @@ func threeToOne(strategy, how string, own bool) comparison {
 	}
 }
 
+// earlier compares strategies that sell a catalogue with conditional of an earlier shop.
+func earlier(shop string) (all []comparison) {
+	for _, strategy := range []string{"conditional", "segmented", "for-update", "redis", "redis-cohort", "lua", "optimistic"} {
+		all = append(all, comparison{
+			name: "orders/s, " + strategy + " / conditional of the earlier shop, 96 SKUs", strategy: strategy, target: 3, figure: perSecond,
+			of: func(c *throughput.Config) { c.SKUs = 96 },
+			to: func(c *throughput.Config) { c.SKUs, c.Executable, c.Strategies = 96, shop, []string{"conditional"} },
+		})
+	}
+	return all
+}
+
 func perSecond(a throughput.Variant) float64 { return a.OrdersPerSecond }
 
 // processorTime is what an order costs all processes but the one that places it.
@@ -179,7 +191,7 @@ func (p comparison) measure(ctx context.Context, c throughput.Config) (g goal, e
 		} else {
 			r, err = telling(ctx, one, telemetry)
 		}
-		return p.figure(variantOf(r, strategy))
+		return p.figure(variantOf(r, one.Strategies[0]))
 	}
 	for n := 0; err == nil && n < times && (n == 0 || !p.once); n++ {
 		var of, to float64

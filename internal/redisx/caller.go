@@ -39,7 +39,8 @@ func (c *Caller) Start(ctx context.Context, s Script, keys []string, args ...any
 	c.mu.Lock()
 	p := c.pipelines[node]
 	if p == nil {
-		p = &pipeline{rdb: c.rdb, timeout: c.timeout}
+		_, single := c.rdb.(*redis.Client)
+		p = &pipeline{rdb: c.rdb, timeout: c.timeout, apart: !single, last: map[string]int{}}
 		c.pipelines[node] = p
 	}
 	c.mu.Unlock()

@@ -26,13 +26,17 @@ type pipeline struct {
 	mu      sync.Mutex
 	queue   []*Call
 	running bool
+
+	apart bool           // calls do not share commands
+	last  map[string]int // by key, the last group that has it; empty between two batches
 }
 
 // Call is one script call.
 type Call struct {
 	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
 	script Script
-	args   []any // the whole command
+	keys   []string
+	args   []any
 	state  atomic.Int32
 	sent   time.Time
 	reply  any
@@ -49,7 +53,7 @@ const (
 
 // start adds a call to the next pipeline.
 func (p *pipeline) start(ctx context.Context, script Script, keys []string, args ...any) *Call {
-	c := &Call{ctx: ctx, script: script, args: script.command(keys, args), done: make(chan struct{})}
+	c := &Call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
 	p.mu.Lock()
 	p.queue = append(p.queue, c)
 	idle := !p.running
@@ -124,35 +128,34 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	unknown := p.exec(ctx, live)
-	for _, c := range unknown { // the server has lost its scripts: these calls had no effect
-		c.args[0], c.args[1] = "eval", c.script.text
-	}
-	if len(unknown) > 0 {
-		p.exec(ctx, unknown)
+	if refused := p.exec(ctx, live, "evalsha"); len(refused) > 0 {
+		p.exec(ctx, refused, "eval")
 	}
 }
 
-// exec sends calls as one pipeline, and returns those whose script is unknown.
-func (p *pipeline) exec(ctx context.Context, calls []*Call) []*Call {
+// exec sends calls as one pipeline. With EVALSHA it returns those that had no effect, and are to be sent with EVAL: the
+// server has lost their script, or does not take calls of several slots together, which it is not sent again.
+func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) (refused []*Call) {
 	pipe := p.rdb.Pipeline()
-	replies := make([]*redis.Cmd, len(calls))
-	for i, c := range calls {
-		replies[i] = redis.NewCmd(ctx, c.args...)
+	groups := p.group(calls)
+	replies := make([]*redis.Cmd, len(groups))
+	for i, group := range groups {
+		replies[i] = redis.NewCmd(ctx, group.command(name)...)
 		replies[i].SetFirstKeyPos(3)
 		pipe.Process(ctx, Once{replies[i]}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	var unknown []*Call
-	for i, c := range calls {
+	for i, group := range groups {
 		reply, err := replies[i].Result()
-		if c.script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") {
-			unknown = append(unknown, c)
+		slots := len(group) > 1 && redis.HasErrorPrefix(err, "CROSSSLOT")
+		if slots || group[0].script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") && name == "evalsha" {
+			p.apart = p.apart || slots
+			refused = append(refused, group...)
 			continue
 		}
-		c.finish(reply, err)
+		group.finish(reply, err)
 	}
-	return unknown
+	return refused
 }
 
 func (c *Call) finish(reply any, err error) {

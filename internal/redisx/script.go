@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	"fmt"
 	"io/fs"
 	"strings"
 
@@ -9,7 +10,17 @@ import (
 )
 
 // Script is a Lua script and the name by which a server knows it.
-type Script struct{ text, sha string }
+type Script struct {
+	text, sha string
+	many      *Script // runs it for several calls; nil if the text is not known
+}
+
+// NewScript returns a script of this text.
+func NewScript(text string) Script {
+	s, many := newScript(text), newScript(fmt.Sprintf(manyLua, text))
+	s.many = &many
+	return s
+}
 
 // Folder is a folder lua with files that are parts of scripts.
 type Folder struct {
@@ -33,13 +44,33 @@ func (f Folder) Text(names ...string) string {
 }
 
 // Script returns Text as a script.
-func (f Folder) Script(names ...string) Script {
-	text := f.Text(names...)
-	return Script{text, redis.NewScript(text).Hash()}
-}
+func (f Folder) Script(names ...string) Script { return NewScript(f.Text(names...)) }
+
+func newScript(text string) Script { return Script{text: text, sha: redis.NewScript(text).Hash()} }
 
 // LoadedScript is a script whose text is not known. A call of it fails if the server does not know the script.
 func LoadedScript(sha string) Script { return Script{sha: sha} }
+
+// manyLua runs a script for several calls, one after the other. To begin a script costs a server more than most
+// scripts do. A call that fails fails alone.
+//
+// KEYS those of each call  ARGV[1] number of calls  ARGV[2...] the arguments of each call
+// Returns the reply of each call.
+const manyLua = `
+local function script(KEYS, ARGV)
+%s
+end
+local replies, n = {}, tonumber(ARGV[1])
+local keys, args = #KEYS / n, (#ARGV - 1) / n
+for i = 0, n - 1 do
+  local ok, reply = pcall(script, {unpack(KEYS, i * keys + 1, (i + 1) * keys)}, {unpack(ARGV, i * args + 2, (i + 1) * args + 1)})
+  if not ok and type(reply) ~= 'table' then
+    reply = {err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply}
+  end
+  replies[i + 1] = reply or false -- nil would end the list
+end
+return replies
+`
 
 // Run calls the script once. A server that does not know it receives its text.
 func (s Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {

@@ -23,11 +23,12 @@ type acquisition struct {
 
 	l       *Locker
 	key, id string
+	keys    keySet
 	share   *driver.Share // nil: the grant has one lease
 }
 
 func (l *Locker) newAcquisition(key, id string) *acquisition {
-	a := &acquisition{l: l, key: key, id: id}
+	a := &acquisition{l: l, key: key, keys: keysOf(l.cfg.Prefix, key), id: id}
 	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.fallbackPoll(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
 	return a
 }
@@ -36,7 +37,7 @@ func (l *Locker) newAcquisition(key, id string) *acquisition {
 func (l *Locker) queue(ctx context.Context, key string, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
 	a := l.newAcquisition(key, l.notifier.NewID())
 	a.share = share
-	w := l.notifier.Join(ctx, keysOf(l.cfg.Prefix, key).lock, a.id)
+	w := l.notifier.Join(ctx, a.keys.lock, a.id)
 	a.Pushes = w.Pushes
 	lease, err := a.named(a.Begin(ctx))
 	if lease != nil || err != nil {
@@ -65,7 +66,7 @@ func (a *acquisition) named(lease *dlock.Lease, err error) (*dlock.Lease, error)
 
 // Ask implements [rediswait.Attempt]: it runs acquire.lua.
 func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
-	l, k := a.l, keysOf(a.l.cfg.Prefix, a.key)
+	l, k := a.l, a.keys
 	for {
 		stamp := ""
 		if a.Pushes != nil {

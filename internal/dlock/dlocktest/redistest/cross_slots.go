@@ -41,7 +41,19 @@ func (h *crossSlots) look(cmd redis.Cmder) {
 	}
 }
 
-// oneTag reports whether all keys of a script have the same hash tag. Other commands have one key.
+// Calls returns how many calls of a script a command has. Only redisx puts an argument of type uint32 into a command
+// of several calls: their number.
+func Calls(cmd redis.Cmder) int {
+	args := cmd.Args()
+	if at := 3 + args[2].(int); at < len(args) {
+		if n, ok := args[at].(uint32); ok {
+			return int(n)
+		}
+	}
+	return 1
+}
+
+// oneTag reports whether all keys of each call of a script have the same hash tag. Other commands have one key.
 func oneTag(cmd redis.Cmder) bool {
 	args := cmd.Args()
 	if !strings.HasPrefix(cmd.Name(), "eval") {
@@ -53,5 +65,10 @@ func oneTag(cmd redis.Cmder) bool {
 		name, _, _ := strings.Cut(rest, "}")
 		return name
 	}
-	return !slices.ContainsFunc(keys, func(key any) bool { return tag(key) != tag(keys[0]) || tag(key) == "" })
+	for of := range slices.Chunk(keys, len(keys)/Calls(cmd)) {
+		if slices.ContainsFunc(of, func(key any) bool { return tag(key) != tag(of[0]) || tag(key) == "" }) {
+			return false
+		}
+	}
+	return true
 }
