@@ -31,10 +31,13 @@ const (
 
 func (p *printer) start(s *fleet.Stores) {
 	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, customers)
-	if p.URL == "" {
-		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, kinds(s).Redis, kinds(s).Database, kinds(s).others())
-	} else {
+	switch {
+	case p.URL != "":
 		p.printf(" at %s.\nDatabase: %s.\n\n", p.URL, kinds(s).Database)
+	case p.Instances == 1:
+		p.printf(" at one instance of shop.\nRedis: %s. Database: %s.%s\n\n", kinds(s).Redis, kinds(s).Database, kinds(s).others())
+	default:
+		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, kinds(s).Redis, kinds(s).Database, kinds(s).others())
 	}
 	if len(s.Missing) > 0 {
 		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.Missing, ", "))
