@@ -40,8 +40,8 @@ type queue struct {
 	close    func(ctx context.Context) error
 }
 
-// lateness measures firing delays: it schedules perSecond timers in every second of d, and fires them.
-func lateness(ctx context.Context, on *servers, s subject, perSecond int, d time.Duration) (result sample, err error) {
+// firingDelays measures firing delays: it schedules perSecond timers in every second of d, and fires them.
+func firingDelays(ctx context.Context, on *servers, s subject, perSecond int, d time.Duration) (result sample, err error) {
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err
 	}

@@ -61,11 +61,11 @@ func TestLatenessFindsWhatIsEarly(t *testing.T) {
 	}
 	defer server.Close()
 	on := &servers{redis: server}
-	_, err = lateness(t.Context(), on, stub(func(a alarm) (alarm, bool) { return a, true }), 100, 100*time.Millisecond)
+	_, err = firingDelays(t.Context(), on, stub(func(a alarm) (alarm, bool) { return a, true }), 100, 100*time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "10 timers of 10 were early") {
 		t.Errorf("got %v, want ten that are early", err)
 	}
-	s, err := lateness(t.Context(), on, stub(func(a alarm) (alarm, bool) {
+	s, err := firingDelays(t.Context(), on, stub(func(a alarm) (alarm, bool) {
 		return alarm{a.n, time.Now().Add(-time.Millisecond)}, true
 	}), 100, 100*time.Millisecond)
 	if err != nil || s.min < 1000 || s.n != 10 || s.fired != 10 {

@@ -115,7 +115,7 @@ func rates(on *servers, name string, s subject, perSecond ...int) []measure.Case
 	var cases []measure.Case[sample]
 	for _, n := range perSecond {
 		cases = append(cases, measure.Case[sample]{Name: at(name, n), Run: func(ctx context.Context, d time.Duration) (sample, error) {
-			return lateness(ctx, on, s, n, d)
+			return firingDelays(ctx, on, s, n, d)
 		}})
 	}
 	return cases

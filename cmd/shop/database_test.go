@@ -2,6 +2,7 @@ package main
 
 import (
 	"maps"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -57,7 +58,7 @@ func TestWrongDatabaseIsNamedAndLeftAlone(t *testing.T) {
 		"sqlite:empty.db":                   {"empty.db", "has no schema of shop", check},
 		"sqlite:text.db":                    {"text.db", "not a database"},
 		testbedtest.Database(t):             {"has no schema of shop", check},
-		"mysql://user:secret@127.0.0.1:1/d": {"127.0.0.1:1", "refused"},
+		"mysql://user:secret@127.0.0.1:1/d": {"127.0.0.1:1", "refused", check},
 	} {
 		for _, args := range databaseCommands {
 			code, out, stderr := call(t, noEnv, append(args, "--database", database)...)
@@ -106,6 +107,22 @@ func TestReadOnlyDatabase(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
 		case !reads && (code != 1 || !strings.Contains(stderr, "permission denied") || !strings.Contains(stderr, "shop.db")):
 			t.Errorf("%q: exit code %d: %s", args, code, stderr)
+		}
+	}
+}
+
+// A message has the flag, the value and what to do.
+func TestMessagesSayWhatToDo(t *testing.T) {
+	taken := httptest.NewServer(nil)
+	defer taken.Close()
+	address := taken.Listener.Addr().String()
+	for want, args := range map[string][]string{
+		"--instances 0: want 1 or more":                   {"demo", "--instances", "0"},
+		"--listen " + address + ": ":                      {"lab", "--listen", address},
+		"address already in use; port 0 takes a free one": {"lab", "--listen", address},
+	} {
+		if code, _, stderr := call(t, noEnv, args...); code == 0 || !strings.Contains(stderr, want) {
+			t.Errorf("%q: exit code %d, want %q: %s", args, code, want, stderr)
 		}
 	}
 }

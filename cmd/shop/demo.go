@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"example.com/shop/internal/cli"
@@ -50,8 +51,10 @@ func demoCommand() cli.Command {
 func demonstrate(ctx context.Context, f *cli.Flags, c demo.Config, s fleet.StoresConfig) (err error) {
 	c.Out, c.Terminal = f.Stdout, isTerminal(f.Stdout)
 	c.All, c.Database, c.Redis, c.Redlock, c.ZooKeeper, c.Etcd = s.All, s.Database, s.Redis, s.Redlock, s.ZooKeeper, s.Etcd
-	if f.Given("stock") && c.Stock == 0 || f.Given("attempts") && c.Attempts == 0 || f.Given("instances") && c.Instances == 0 {
-		return cli.UsageError{Err: errors.New("--stock, --attempts and --instances must be positive")}
+	for i, value := range []int{c.Stock, c.Attempts, c.Instances} {
+		if name := []string{"stock", "attempts", "instances"}[i]; value == 0 && f.Given(name) { // in a Config, 0 is the default
+			return cli.UsageError{Err: fmt.Errorf("--%s 0: want 1 or more", name)}
+		}
 	}
 	if err := errors.Join(c.Validate(), validStores(s)); err != nil {
 		return cli.UsageError{Err: err}

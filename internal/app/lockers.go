@@ -60,7 +60,7 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := await(ctx, log, func() error { return l.ping(ctx) }); err != nil {
-		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.Redis), err)
+		return locks{}, fmt.Errorf("open redis %s: %w: check --redis, and that the server runs", redacted(c.Redis), err)
 	}
 	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
 		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.Redis), policy)

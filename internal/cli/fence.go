@@ -97,6 +97,9 @@ func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err er
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
 	before, err := store.Level(ctx, args[0])
+	if errors.Is(err, stock.ErrNotFound) {
+		return fmt.Errorf("fence rebase: %w: run shop fence list for the SKUs", err)
+	}
 	if err != nil {
 		return fmt.Errorf("fence rebase: %w", err)
 	}

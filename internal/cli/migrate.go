@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/app"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -45,6 +46,8 @@ func openStoreAt(ctx context.Context, instance, database string, access sqlstore
 	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: instance, Access: access})
 	if access != sqlstore.AccessCreate && errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: check --database; shop migrate --create makes a new one", err)
+	} else if err != nil && sqldb.Unreachable(err) {
+		err = fmt.Errorf("%w: check --database, and that the server runs", err)
 	}
 	return store, err
 }

@@ -87,7 +87,7 @@ func Run(ctx context.Context, c Config) (err error) {
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", c.Listen)
 	if err != nil {
-		return fmt.Errorf("control room: %w", err)
+		return fmt.Errorf("--listen %s: %w; port 0 takes a free one", c.Listen, err)
 	}
 	defer listener.Close()
 	ctx, stop := context.WithCancel(ctx)

@@ -45,9 +45,9 @@ type Config struct {
 	URL        string
 	Executable string
 
-	// Patience is how long after its due time an order may expire before it counts as lost; default 2 min. The
+	// MaxWait is how long after its due time an order may expire before it counts as lost; default 2 min. The
 	// slowest repair takes 30 s: that of timers which a killed instance had claimed.
-	Patience time.Duration
+	MaxWait time.Duration
 
 	Keep bool // leave the instances up until the context ends
 	JSON bool // print nothing but the report, as JSON
@@ -61,7 +61,7 @@ func (c Config) withDefaults() Config {
 	c.Stock = cmp.Or(c.Stock, 100)
 	c.Attempts = cmp.Or(c.Attempts, 8*c.Stock)
 	c.Instances = cmp.Or(c.Instances, 3)
-	c.Patience = cmp.Or(c.Patience, 2*time.Minute)
+	c.MaxWait = cmp.Or(c.MaxWait, 2*time.Minute)
 	return c
 }
 

@@ -124,7 +124,7 @@ func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error 
 			released += min(f.Releases, 1)
 		}
 		bar.set(released)
-		if released == len(fates) || now.After(fates[len(fates)-1].ExpiresAt.Add(d.Patience)) {
+		if released == len(fates) || now.After(fates[len(fates)-1].ExpiresAt.Add(d.MaxWait)) {
 			return nil
 		}
 		select {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/buyers"
+	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/stock"
 )
 
@@ -113,6 +114,33 @@ func TestSaleIsRepeatedOnlyForUnsafeBaselines(t *testing.T) {
 		out.Reset()
 		if p.variant(Variant{Strategy: strategy}); strings.Contains(out.String(), "sale") {
 			t.Errorf("%q, though it was not repeated", out.String())
+		}
+	}
+}
+
+func TestStartSaysWhoSells(t *testing.T) {
+	for instances, want := range map[int]string{1: " at one instance of shop.\n", 3: " at 3 instances of shop,\neach a process of its own."} {
+		var out strings.Builder
+		p := &printer{Config{Out: &out, Instances: instances}}
+		p.start(&fleet.Stores{})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q does not contain %q", out.String(), want)
+		}
+	}
+}
+
+// The commands that a run proposes are commands that its user can enter.
+func TestProgramIsAsTheUserCalledIt(t *testing.T) {
+	for called, want := range map[string]string{
+		"shop":                                  "shop",
+		"./shop":                                "./shop",
+		"/home/shop":                            "/home/shop",
+		"/tmp/go-build1234567890/b001/exe/shop": "go run ./cmd/shop",
+		"/var/cache/0a/0a" + strings.Repeat("e", 62) + "-d/shop": "go run ./cmd/shop",
+		"/home/me/go-build/shop":                                 "/home/me/go-build/shop",
+	} {
+		if got := program(called); got != want {
+			t.Errorf("program(%q) = %q, want %q", called, got, want)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -31,10 +33,13 @@ const (
 
 func (p *printer) start(s *fleet.Stores) {
 	p.printf("A flash sale: %d units, %d buyers' attempts from %d connections", p.Stock, p.Attempts, customers)
-	if p.URL == "" {
-		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, kinds(s).Redis, kinds(s).Database, kinds(s).others())
-	} else {
+	switch {
+	case p.URL != "":
 		p.printf(" at %s.\nDatabase: %s.\n\n", p.URL, kinds(s).Database)
+	case p.Instances == 1:
+		p.printf(" at one instance of shop.\nRedis: %s. Database: %s.%s\n\n", kinds(s).Redis, kinds(s).Database, kinds(s).others())
+	default:
+		p.printf(" at %d instances of shop,\neach a process of its own. Redis: %s. Database: %s.%s\n\n", p.Instances, kinds(s).Redis, kinds(s).Database, kinds(s).others())
 	}
 	if len(s.Missing) > 0 {
 		p.printf("Not installed, so nothing is shown on it: %s. make servers installs what is missing.\n\n", strings.Join(s.Missing, ", "))
@@ -149,12 +154,13 @@ func (p *printer) report(r Report) error {
 		p.printf("INCONCLUSIVE: no unsafe baseline oversold under this load, so the exact variants prove nothing. Try --attempts %d.\n", 4*p.Attempts)
 	}
 	if p.URL == "" && !p.Keep {
-		p.printf("\nNext:\n" +
-			"  shop demo --all                                    every lock, on real servers\n" +
-			"  shop demo --strategies naive,redis --stock 500     a longer sale\n" +
-			"  shop demo --instances 1                            the mutex is enough for one process\n" +
-			"  shop demo --keep                                   leave the instances up and try them with curl\n" +
-			"  shop demo --redis redis://127.0.0.1:6379/0 --database mysql://USER:PASSWORD@127.0.0.1:3306/DB\n")
+		p.printf("\nNext:\n"+
+			"  %[1]s demo --all                                 every lock, on real servers\n"+
+			"  %[1]s demo --strategies naive,redis --stock 500  a longer sale\n"+
+			"  %[1]s demo --instances 1                         the mutex is enough for one process\n"+
+			"  %[1]s demo --keep                                leave the instances up for curl\n"+
+			"  %[1]s demo --redis redis://127.0.0.1:6379/0 \\\n"+
+			"    --database mysql://USER:PASSWORD@127.0.0.1:3306/DB\n", program(os.Args[0]))
 	}
 	return nil
 }
@@ -171,8 +177,19 @@ func (p *printer) keep(urls []string, database, sku string) {
 		"  curl -i -X POST %[2]s/api/v1/orders -H 'Content-Type: application/json' -d '{\"customer_id\":\"me\",\"items\":[{\"sku\":\"mine\",\"quantity\":1}]}'\n"+
 		"  curl %[1]s/api/v1/skus/mine\n"+
 		"  curl '%[1]s/api/v1/audit?sku=%[3]s'\n"+
-		"  shop audit --database %[4]s\n", u, urls[len(urls)-1], sku, redact(database))
+		"  %[5]s audit --database %[4]s\n", u, urls[len(urls)-1], sku, redact(database), program(os.Args[0]))
 }
+
+// program is how the user called this program, whose first argument is called. The program that go run builds lies in
+// a temporary folder or in the build cache.
+func program(called string) string {
+	if built.MatchString(called) {
+		return "go run ./cmd/shop"
+	}
+	return called
+}
+
+var built = regexp.MustCompile(`/go-build\d+/b001/exe/shop$|/[0-9a-f]{64}-d/shop$`)
 
 // redact hides the password in a database URL.
 func redact(database string) string {

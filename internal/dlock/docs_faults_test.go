@@ -45,7 +45,7 @@ Several clients contend for keys during a fault, and a checker judges what they 
 `
 )
 
-// faultColumns are the backends, and the tests that run the conformance suite on a real server of each.
+// faultColumns are the backends, and the tests that run the conformance tests on a real server of each.
 var faultColumns = []faultColumn{
 	{"memlock", "TestLocker"},
 	{"redislock", "TestRedis"},
@@ -87,7 +87,7 @@ func TestFaultTables(t *testing.T) {
 	}
 }
 
-// conformanceTable has the cases of the suite that do harm, by the kind of harm.
+// conformanceTable has the conformance tests that do harm, by the kind of harm.
 func conformanceTable(t *testing.T) string {
 	t.Helper()
 	conformance, tests := parse(t, conformanceDir, false), parseBackends(t)
@@ -206,7 +206,7 @@ func (s source) hookWords(t *testing.T, hook string) string {
 	return "The test " + sentence(t, hook, harness.Fields.List[at].Doc.Text())
 }
 
-// harms returns the field of the harness by which a function of the suite does harm, or nothing.
+// harms returns the field of the harness by which a conformance test does harm, or nothing.
 func (s source) harms(run string) string {
 	at := slices.IndexFunc(faultHooks, func(hook string) bool { return s.calls(run, hook) })
 	if at < 0 {
@@ -215,7 +215,7 @@ func (s source) harms(run string) string {
 	return faultHooks[at]
 }
 
-// runs reports whether the suite runs a case on a backend, whose tests are own, and does not skip it there.
+// runs reports whether a case runs on a backend, whose tests are own, and is not skipped there.
 func (s source) runs(c testCase, folder string, own source) bool {
 	for _, field := range append(s.needs(c.name), "Harness."+s.harms(c.run)) {
 		if !own.set[field] {

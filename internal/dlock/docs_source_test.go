@@ -104,10 +104,10 @@ func (s source) fullSize(name string) bool {
 	return false
 }
 
-// testCase is a case of the suite and the function that runs it.
+// testCase is a conformance test and the function that runs it.
 type testCase struct{ name, run string }
 
-// cases returns the cases of the suite, in their order.
+// cases returns the conformance tests, in their order.
 func (s source) cases() (all []testCase) {
 	for _, list := range []string{"cases", "sharedCases"} {
 		ast.Inspect(s.funcs[list].Body, func(n ast.Node) bool {
@@ -122,7 +122,7 @@ func (s source) cases() (all []testCase) {
 	return all
 }
 
-// needs returns the fields of the harness without which the suite skips a case.
+// needs returns the fields of the harness without which a case is skipped.
 func (s source) needs(name string) (fields []string) {
 	cases := s.cases()
 	at := slices.IndexFunc(cases, func(c testCase) bool { return c.name == name })

@@ -133,8 +133,8 @@ func (g *Grant) lost(err error) *LostError {
 	return e
 }
 
-// Kept returns when the last request for the grant was sent that the store has acknowledged, and how long the store keeps
-// the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
+// Kept returns the time at which the last request for the grant was sent that the store has acknowledged. It also returns
+// how long the store keeps the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
 func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
 	h := l.hold
 	h.mu.Lock()

@@ -164,6 +164,13 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 			t.Error(alert)
 		}
 	}
+	for _, action := range []string{"late", "cut-off"} {
+		button := fmt.Sprintf("document.querySelector('[data-action=%s]')", action)
+		line := "document.getElementById(" + button + ".getAttribute('aria-describedby'))"
+		if what := evaluate[string](page, t, line+"?.checkVisibility() ? "+line+".innerText : ''"); !strings.HasPrefix(what, text("[data-action="+action+"]")+": ") {
+			t.Errorf("the page describes the button %s as %q", action, what)
+		}
+	}
 	// A process that is late writes with a token that the row no longer accepts. Its lease overlaps those of the instances.
 	evaluate[bool](page, t, "document.querySelector('[data-action=late-holder]').click() ?? true")
 	testbedtest.Eventually(t, "a late write is refused", func() bool { return text("#refused-writes") != "0" })

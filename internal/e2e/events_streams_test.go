@@ -229,8 +229,8 @@ func reread(t *testing.T, w *page, client *http.Client, url string) {
 	}
 }
 
-// TestOrdersContinueWithoutRedis: those that need no lock of it are placed as before, though nobody can be notified. Who listens is
-// told so when it has recovered.
+// TestOrdersContinueWithoutRedis: those that need no lock of it are placed as before, though nobody can be notified. After the
+// recovery, clients are notified that events may be missing.
 func TestOrdersContinueWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})

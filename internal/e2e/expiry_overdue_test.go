@@ -172,8 +172,8 @@ func (b *balancer) set(urls ...string) {
 const forgotten = 28 * time.Second
 
 // Three instances are replaced one after the other while orders come in and expire. Customers
-// and orders notice nothing, on a machine that runs: where it is paused customers may be asked to come again, and
-// what an order that is late says of those who stopped is looked at once more.
+// and orders notice nothing while the machine runs. If the machine is paused, customers may be asked to retry, and a late
+// order makes the test run once more.
 func TestRollingRestartUnderLoad(t *testing.T) {
 	t.Parallel()
 	for try := 1; ; try++ {

@@ -161,9 +161,9 @@ func books(t *testing.T, url string) *sqlstore.Store {
 	return store.WithTimers(q)
 }
 
-// expired waits until every order of the SKU has given its units back, and judges:
-// there are so many orders, none was lost, none ended twice, and none before its time. It
-// returns how late the latest was.
+// expired waits until every order of the SKU has released its units. It requires that
+// many orders, and that none was lost, ended twice, or ended early. It returns the longest
+// delay.
 func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (latest time.Duration) {
 	t.Helper()
 	var fates []sqlstore.Fate

@@ -166,9 +166,8 @@ func TestTwoPermitsForTwoInstances(t *testing.T) {
 	paid, cancelled := one.eventuallyPlaced(t, client, "a"), two.eventuallyPlaced(t, client, "a")
 
 	// Orders stand in the queue of the lock as long as somebody else holds it: there they can
-	// be counted. Who has a permit and is paused for longer than it lasts has lost it, and another
-	// order may be on its way as well: such a round is not judged, nor is one in which the store was too slow to
-	// give anybody a permit.
+	// be counted. A round is not judged in two cases. An instance was paused for longer than its permit lasts, so
+	// that another order may be on its way as well. Or the store was too slow to give anybody a permit.
 	all := int64(0)
 	for judged := false; !judged; {
 		one.eventuallyPlaced(t, client, "a") // by now the permits are free again
@@ -227,8 +226,8 @@ func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 	}
 }
 
-// returned is when the permits of an instance that was killed are free again at the latest: 3 s, and
-// what a busy machine makes of it.
+// returned is how long the permits of a killed instance may take to be free again: 3 s, and more
+// on a busy machine.
 const returned = time.Minute
 
 // The permits of an instance that is killed are free again after their TTL.

@@ -87,6 +87,7 @@ func TestStartEndsWithoutItsStore(t *testing.T) {
 			code, _, stderr := call(t, noEnv, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
 			log, last, _ := strings.Cut(strings.TrimSpace(stderr), "\n")
 			if code != 1 || !strings.Contains(log, waits) || !strings.HasPrefix(last, "shop: open ") || !strings.Contains(last, address) ||
+				!strings.HasSuffix(last, ": check "+flags[len(flags)-2]+", and that the server runs") ||
 				strings.Contains(last, "\n") || strings.Contains(stderr, "secret") {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}

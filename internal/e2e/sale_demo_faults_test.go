@@ -112,7 +112,7 @@ func TestDemoFindsOrdersThatDoNotExpire(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec '"+program+"' \"$@\" --canary\n"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r, err := demo.Run(t.Context(), demo.Config{Executable: script, Strategies: []string{"naive", "conditional"}, Stock: 20, Patience: 5 * time.Second, JSON: true, Out: io.Discard})
+	r, err := demo.Run(t.Context(), demo.Config{Executable: script, Strategies: []string{"naive", "conditional"}, Stock: 20, MaxWait: 5 * time.Second, JSON: true, Out: io.Discard})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,9 @@ func (f *Feed) miss() {
 	f.misses++
 }
 
-// after returns the number of the first event in the ring that follows p. found is false if p is not a position of this
-// log, or if not all its successors are in the ring. ahead means that the feed may not have read so far. It requires
-// mu.
+// after returns the number of the first event in the ring that follows p. The result found is false if p is not a position
+// of this log, or if not all its successors are in the ring. The result ahead means that the feed may not have read p yet.
+// The caller holds mu.
 func (f *Feed) after(p position) (n uint64, found, ahead bool) {
 	switch {
 	case f.last.compare(p) < 0:

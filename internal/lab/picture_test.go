@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/lab"
 )
 
-// A part of a picture says when it happened, also in a row that is drawn earlier than that, so that a page shows it at the right step.
+// A part of a picture says when it happened, so that a page shows it at the right step. Its row may be drawn earlier.
 func TestPictureKnowsWhenItsPartsHappened(t *testing.T) {
 	t.Parallel()
 	zero := time.Now()

@@ -77,7 +77,7 @@ type Process struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
 	reports chan Report
-	stderr  tail
+	stderr  ending
 }
 
 // Start starts a worker of this lab. It ends with the run.
@@ -163,13 +163,13 @@ func (p *Process) Resume() error { return testbed.Continue(p.cmd.Process) }
 // Kill ends the process at once, as a crash would.
 func (p *Process) Kill() error { return p.cmd.Process.Signal(os.Kill) }
 
-// tail keeps the last that was written.
-type tail struct {
+// ending keeps the last bytes that were written.
+type ending struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (t *tail) Write(b []byte) (int, error) {
+func (t *ending) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.text = append(t.text, b...)
@@ -177,7 +177,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) String() string {
+func (t *ending) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return string(t.text)

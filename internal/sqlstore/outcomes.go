@@ -79,8 +79,8 @@ func uncertain(batches []*order.Batch, err error) error {
 	return err
 }
 
-// stored returns the rows of the orders that exist. It asks with a locking read, which waits
-// for a session that still holds such a row: what it does not find will not appear later.
+// stored returns the rows of the orders that exist. Its locking read waits
+// for a session that still holds such a row. A row that it does not find will not appear later.
 func (s *Store) stored(ctx context.Context, ids ...string) (rows []orderRow, err error) {
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		rows = nil

@@ -79,8 +79,8 @@ func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement, now in
 	return tx.Create(&entries).Error
 }
 
-// Extend implements [order.Store]. A second extension cannot be distinguished from the first one that was done again,
-// so only a key helps when the reply to COMMIT was lost.
+// Extend implements [order.Store]. A second extension looks like a retry of the first extension.
+// So only a key helps when the reply to COMMIT was lost.
 func (s *Store) Extend(ctx context.Context, t order.Target, by, life time.Duration) (o order.Order, changed bool, err error) {
 	var push func()
 	err = s.answering(ctx, s.resolving(t.Key), t.Key, func(tx *gorm.DB) (result any, done bool, err error) {

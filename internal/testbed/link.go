@@ -58,7 +58,7 @@ func (p *Proxy) forwardRequests(l *link, server net.Conn) {
 		if p.takePattern(seen) {
 			l.lossy.Store(true)
 		}
-		seen = p.tail(seen)
+		seen = p.unmatched(seen)
 		if _, err := server.Write(buf[:n]); err != nil {
 			return
 		}

@@ -215,8 +215,8 @@ func (p *Proxy) takePattern(request []byte) bool {
 	return true
 }
 
-// tail returns the end of the requests seen that may be the beginning of the pattern.
-func (p *Proxy) tail(seen []byte) []byte {
+// unmatched returns the end of the requests seen that may be the beginning of the pattern.
+func (p *Proxy) unmatched(seen []byte) []byte {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	keep := min(len(seen), max(0, len(p.pattern)-1))

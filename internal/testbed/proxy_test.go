@@ -35,7 +35,7 @@ func TestProxyBlackHole(t *testing.T) {
 		}
 
 		p.BlackHole()
-		if got, err := ping(patience); !errors.Is(err, os.ErrDeadlineExceeded) {
+		if got, err := ping(maxWait); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("black hole: got %q, %v", got, err)
 		}
 		if err := silent(t.Context(), newClient(t, p.Addr())); err != nil {

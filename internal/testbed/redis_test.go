@@ -16,8 +16,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// patience is how long a client waits for a server that should not answer.
-const patience = 150 * time.Millisecond
+// maxWait is how long a client waits for a server that should not answer.
+const maxWait = 150 * time.Millisecond
 
 // newClient returns a client that reports every failure instead of retrying.
 func newClient(t testing.TB, addr string) *redis.Client {
@@ -29,7 +29,7 @@ func newClient(t testing.TB, addr string) *redis.Client {
 
 // silent reports whether a request gets no answer before its deadline.
 func silent(ctx context.Context, c *redis.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	err := c.Ping(ctx).Err()
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {

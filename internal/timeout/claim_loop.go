@@ -14,7 +14,7 @@ const (
 )
 
 // loop claims timers from one shard of the index and starts their handling. It waits until the moment of the last reply
-// or an earlier one of a message, at most for Options.Poll. Correctness does not depend on messages.
+// or an earlier moment of a message. It waits at most for Options.Poll. Correctness does not depend on messages.
 type loop struct {
 	w     *worker
 	shard Shard

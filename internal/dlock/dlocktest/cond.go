@@ -190,8 +190,8 @@ func causeLeavesNoSleeper(ctx context.Context, t testing.TB, h CondHarness, key 
 	h.wantFree(ctx, t, key)
 }
 
-// closeEndsWait closes a client that has a woken lease and a waiter: the lease is lost, the wait ends, and
-// another waiter gets the signal and the key.
+// closeEndsWait closes a client that has a woken lease and a waiter. The lease is lost, and the wait ends. Another
+// waiter gets the signal and the key.
 func closeEndsWait(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	end := optional[closer](t, c.Locker)

@@ -76,9 +76,9 @@ type CondLoad struct {
 	Seed    uint64
 }
 
-// Run lets all clients work until ctx ends. Then each key gets one last broadcast,
-// before which its holder has said that nobody is to wait any more: all who slept
-// have to wake up by that alone. Run returns when they have.
+// Run lets all clients work until ctx ends. Then each holder marks its key as closed
+// and broadcasts once more. All sleepers must wake up by that broadcast alone. Run
+// returns when they have.
 func (l CondLoad) Run(ctx context.Context, clients ...*HistoryClient) {
 	var waiting, signalling sync.WaitGroup
 	w := &condWork{CondLoad: l, closed: map[string]bool{}}

@@ -202,7 +202,7 @@ func describe(input, output any) string {
 	return text
 }
 
-// short is enough of an owner to tell it from others, whichever end is random.
+// short is enough of an owner to distinguish it from others, whichever end is random.
 func short(owner string) string {
 	if len(owner) <= 12 {
 		return owner

@@ -17,7 +17,7 @@ type caseOf[H any] struct {
 	fn   func(ctx context.Context, t testing.TB, h H, key string)
 }
 
-// run runs all cases, in bubbles or beside each other.
+// run runs all cases, in bubbles or alongside each other.
 func run[H any](t *testing.T, cases []caseOf[H], h H, ttl time.Duration, bubble func(*testing.T, func(*testing.T))) {
 	t.Helper()
 	for _, c := range cases {
@@ -53,8 +53,8 @@ func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease
 	return acquire()
 }
 
-// slowness takes key and releases it until ctx ends, with a client of its own, and
-// returns the longest time that this took: so slow is the machine.
+// slowness acquires key and releases it until ctx ends, with a client of its own. It
+// returns the longest time that an acquisition and its release took on this machine.
 func slowness(ctx context.Context, l dlock.Locker, key string) (longest time.Duration) {
 	for ctx.Err() == nil {
 		start := time.Now()

@@ -131,8 +131,8 @@ func (tr *Trial) WithoutFaults(t testing.TB, clients []*HistoryClient, rounds, l
 	wg.Wait()
 }
 
-// LoseReplies has the proxies of clients lose replies that the store has sent, of the requests
-// that drop chooses, until that was done times, and until ten were lost.
+// LoseReplies has the proxies of clients lose replies of the store to the requests that drop chooses.
+// It does so the given number of times, and until ten replies were lost.
 func (tr *Trial) LoseReplies(t testing.TB, clients []*HistoryClient, proxies []*testbed.Proxy, times int, drop func(n int, p *testbed.Proxy)) {
 	t.Helper()
 	lost := func() (n int) {

@@ -19,10 +19,10 @@ const (
 )
 
 // Turns makes one acquisition for all callers of a process that wait for the same key, and lets them
-// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own: the grant has a block of
-// [TurnsPerGrant] tokens, and turn n has the nth of them. Callers are served first come, first served.
+// take turns under its grant. Each turn is a lease of its own, with a fencing token of its own. The grant has a block of
+// [TurnsPerGrant] tokens, and turn n has the nth token of the block. Callers are served first come, first served.
 //
-// The next acquisition begins when the grant has no turn left for those who wait, while the last turn may go on. So the process
+// The next acquisition begins when the grant has no turn left for the waiters. The last turn may go on meanwhile. So the process
 // has its place in the queue of the store as early as a single waiter, apart from the 20 ms of sharing.
 //
 // It does for a process what a cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting,
@@ -259,8 +259,8 @@ func (t *Turns) Waiting(key string) int {
 	return n
 }
 
-// Shut ends the sharing of the grants of key, and of one that may be on its way: their tokens are behind, or somebody else
-// is to have the key.
+// Shut ends the sharing of the grants of key, and of a grant that may be on its way. Callers use it when the tokens of
+// the grants are too low, or when another process is to have the key.
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// Turns are granted in the order of the calls, each with a higher token, and a grant has no more of them than it has tokens.
+// Turns are granted in the order of the calls, each with a higher token. A grant has no more turns than tokens.
 func TestTurnsAreInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		first := b.hold(t)
@@ -106,7 +106,7 @@ func TestPlaceOutlivesItsCaller(t *testing.T) {
 	})
 }
 
-// Who waits when an acquisition fails gets its error. Who comes later does not.
+// All waiters of an acquisition that fails get its error. Later callers do not.
 func TestWaitersShareAFailure(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		b.set(errAway, false)

@@ -91,7 +91,7 @@ func TestWaiterWhoseMessagesBreakOff(t *testing.T) {
 // Waiters whose own keys were deleted must not get the locks when the keys ahead of them are deleted. This holds even
 // if etcd cannot send all messages at once: it sends the rest later, after newer events.
 func TestWaitersOnACrowdedStream(t *testing.T) {
-	testbedtest.Measured(t) // with other work beside it, the watches of the full size take longer than the test
+	testbedtest.Measured(t) // with other work alongside it, the watches of the full size take longer than the test
 	testbedtest.Steady(t, func(t testing.TB) {
 		n, rounds := testbedtest.Size(768, 1024), testbedtest.Size(1, 10)
 		key := func(i int) string { return strings.Repeat("k", 4096) + strconv.Itoa(i) } // few fill the stream

@@ -26,6 +26,7 @@ export function useRoom() {
 }
 
 const losing = ['kill', 'redis-wipe']; // these lose data, so they ask
+const described = ['late', 'cut-off']; // a line below the instances says what these do
 
 // useActions returns a function that makes buttons, and what went wrong with the last one.
 function useActions() {
@@ -39,7 +40,7 @@ function useActions() {
         await post(`/lab/actions/${action}?${new URLSearchParams({instance})}`);
       } catch (err) { fail(`${what}: ${err.message}`); }
     };
-    return html`<button key=${action} data-action=${action} data-instance=${instance} title=${t(`say-${action}`)} aria-label=${`${what}: ${t(`say-${action}`)}`} onClick=${act}>${t(`do-${action}`)}</button> `;
+    return html`<button key=${action} data-action=${action} data-instance=${instance} title=${t(`say-${action}`)} ...${described.includes(action) ? {'aria-label': what, 'aria-describedby': `say-${action}`} : {'aria-label': `${what}: ${t(`say-${action}`)}`}} onClick=${act}>${t(`do-${action}`)}</button> `;
   };
   return [button, error];
 }
@@ -60,7 +61,8 @@ export function Machines({room, leader}) {
         <p>${redis.own && button('redis-wipe')}${redis.line && (redis.state === 'up' ? ['redis-pause', 'redis-slow'] : ['redis-resume']).map((a) => button(a))}</p></li>
       <li><b>${t('database')}</b> <span class=${database.state === 'up' ? 'good' : 'bad'}>${t(database.state)}</span><br /><span class="muted">${database.kind}</span>
         ${database.line && html`<p>${(database.state === 'up' ? ['database-pause', 'database-slow', 'database-disconnect'] : ['database-resume']).map((a) => button(a))}</p>`}</li>
-    </ul></section>`;
+    </ul>
+    ${described.filter((a) => a !== 'cut-off' || redis.line).map((a) => html`<p key=${a} id=${`say-${a}`} class="muted">${t(`do-${a}`)}: ${t(`say-${a}`)}</p>`)}</section>`;
 }
 
 export function Sale({room, state}) {
