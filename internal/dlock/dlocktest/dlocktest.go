@@ -124,6 +124,7 @@ func cases() []caseOf[Harness] {
 		{"TurnIsKeptAlive", turnIsKeptAlive},
 		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
+		{"FailedForceReleaseEndsTheTurns", failedForceReleaseEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
 		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},

@@ -99,29 +99,42 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 	}
 }
 
+// turnAfter has a caller wait for key while another one of l holds it, and calls during meanwhile. It returns the lease of
+// the waiter, or nil, and reports whether that is a turn under the same grant. Sharing ends after 20 ms, which a busy
+// machine may not notice.
+func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, during func()) (lease *dlock.Lease, shared bool) {
+	t.Helper()
+	first := acquire(ctx, t, h, l, key)
+	next := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Error(err)
+		}
+		next <- lease
+	}()
+	during()
+	if err := first.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
+		t.Errorf("Release: %v", err)
+	}
+	if lease = <-next; lease != nil {
+		_, _, shared = strings.Cut(lease.Fence().Owner, "+")
+	}
+	return lease, shared
+}
+
 // turnIsKeptAlive holds a turn that is not the first one for longer than the store keeps a grant that is not renewed.
 func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")
 	}
 	l, other := h.New(t), h.New(t)
-	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
-		first := acquire(ctx, t, h, l, key)
-		next := make(chan *dlock.Lease, 1)
-		go func() {
-			lease, err := l.Acquire(ctx, key)
-			if err != nil {
-				t.Error(err)
-			}
-			next <- lease
-		}()
-		pause(ctx, time.Millisecond)
-		release(ctx, t, first)
-		lease := <-next
-		if lease == nil {
+	for shared := false; !shared; {
+		var lease *dlock.Lease
+		if lease, shared = turnAfter(ctx, t, h, l, key, func() { pause(ctx, time.Millisecond) }); lease == nil {
 			return
 		}
-		if _, _, shared = strings.Cut(lease.Fence().Owner, "+"); shared {
+		if shared {
 			pause(ctx, 2*h.TTL)
 			if err := lease.Err(); err != nil {
 				t.Errorf("the turn has ended: %v", err)
@@ -131,6 +144,32 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 			}
 		}
 		release(ctx, t, lease)
+	}
+}
+
+// turnHasTheWholeOfMaxHold holds a turn that is not the first one until it ends.
+func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares || h.Capped == nil {
+		t.Skip("grants are not shared, or have no limit")
+	}
+	l := h.Capped(t, h.limit())
+	for shared := false; !shared; {
+		var (
+			lease *dlock.Lease
+			start time.Time
+		)
+		lease, shared = turnAfter(ctx, t, h, l, key, func() { pause(ctx, 10*time.Millisecond); start = time.Now() })
+		if lease == nil {
+			return
+		}
+		if !shared {
+			release(ctx, t, lease)
+			continue
+		}
+		h.wantMaxHold(t, lease, start)
+		if d := time.Since(start); d < h.limit() {
+			t.Errorf("the turn ended after %v, want %v", d, h.limit())
+		}
 	}
 }
 
@@ -201,4 +240,26 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 		}
 		release(ctx, t, lease)
 	}
+}
+
+// failedForceReleaseEndsTheTurns has a ForceRelease end with an error. It may have freed the key, and another process
+// may have the key now.
+func failedForceReleaseEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l := h.New(t)
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	lease, shared := turnAfter(ctx, t, h, l, key, func() {
+		pause(ctx, time.Millisecond)
+		wantErr(t, optional[dlock.ForceReleaser](t, l).ForceRelease(dead, key), context.Canceled)
+	})
+	if lease == nil {
+		return
+	}
+	if shared {
+		t.Errorf("%v is a turn under a grant that may have been force-released", lease.Fence())
+	}
+	release(ctx, t, lease)
 }
