@@ -122,6 +122,7 @@ func cases() []caseOf[Harness] {
 		{"TurnsOfAGrant", turnsOfAGrant},
 		{"OthersWaitForOneGrant", othersWaitForOneGrant},
 		{"TurnIsKeptAlive", turnIsKeptAlive},
+		{"TurnHasTheWholeOfMaxHold", turnHasTheWholeOfMaxHold},
 		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"FailedForceReleaseEndsTheTurns", failedForceReleaseEndsTheTurns},
