@@ -126,6 +126,7 @@ func cases() []caseOf[Harness] {
 		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"FailedForceReleaseEndsTheTurns", failedForceReleaseEndsTheTurns},
+		{"FailedRaiseCounterEndsTheTurns", failedRaiseCounterEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
 		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},

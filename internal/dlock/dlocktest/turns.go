@@ -99,10 +99,10 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 	}
 }
 
-// turnAfter has a caller wait for key while another one of l holds it, and calls during meanwhile. It returns the lease of
-// the waiter, or nil, and reports whether that is a turn under the same grant. Sharing ends after 20 ms, which a busy
-// machine may not notice.
-func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, during func()) (lease *dlock.Lease, shared bool) {
+// turnAfter has a caller wait for key while another one of l holds it, until leave releases the lease of the holder. It
+// returns the lease of the waiter, or nil, and reports whether that is a turn under the same grant. Sharing ends after
+// 20 ms, which a busy machine may not notice.
+func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, leave func(first *dlock.Lease)) (lease *dlock.Lease, shared bool) {
 	t.Helper()
 	first := acquire(ctx, t, h, l, key)
 	next := make(chan *dlock.Lease, 1)
@@ -113,10 +113,8 @@ func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key
 		}
 		next <- lease
 	}()
-	during()
-	if err := first.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
-		t.Errorf("Release: %v", err)
-	}
+	pause(ctx, time.Millisecond)
+	leave(first)
 	if lease = <-next; lease != nil {
 		_, _, shared = strings.Cut(lease.Fence().Owner, "+")
 	}
@@ -131,7 +129,7 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	l, other := h.New(t), h.New(t)
 	for shared := false; !shared; {
 		var lease *dlock.Lease
-		if lease, shared = turnAfter(ctx, t, h, l, key, func() { pause(ctx, time.Millisecond) }); lease == nil {
+		if lease, shared = turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) { release(ctx, t, first) }); lease == nil {
 			return
 		}
 		if shared {
@@ -158,7 +156,11 @@ func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key 
 			lease *dlock.Lease
 			start time.Time
 		)
-		lease, shared = turnAfter(ctx, t, h, l, key, func() { pause(ctx, 10*time.Millisecond); start = time.Now() })
+		lease, shared = turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
+			pause(ctx, 9*time.Millisecond)
+			start = time.Now()
+			release(ctx, t, first)
+		})
 		if lease == nil {
 			return
 		}
@@ -245,21 +247,35 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 // failedForceReleaseEndsTheTurns has a ForceRelease end with an error. It may have freed the key, and another process
 // may have the key now.
 func failedForceReleaseEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
+		return optional[dlock.ForceReleaser](t, l).ForceRelease(ctx, key)
+	})
+}
+
+// failedRaiseCounterEndsTheTurns has a RaiseCounter end with an error. The tokens of the grant may be too low now.
+func failedRaiseCounterEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	optional[dlock.CounterRaiser](t, h.New(t))
+	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
+		return optional[dlock.CounterRaiser](t, l).RaiseCounter(ctx, key, 1)
+	})
+}
+
+func failedRequestEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string, request func(context.Context, dlock.Locker) error) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")
 	}
 	l := h.New(t)
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	lease, shared := turnAfter(ctx, t, h, l, key, func() {
-		pause(ctx, time.Millisecond)
-		wantErr(t, optional[dlock.ForceReleaser](t, l).ForceRelease(dead, key), context.Canceled)
+	lease, shared := turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
+		wantErr(t, request(dead, l), context.Canceled)
+		_ = first.Release(ctx) // the request may have ended it
 	})
 	if lease == nil {
 		return
 	}
 	if shared {
-		t.Errorf("%v is a turn under a grant that may have been force-released", lease.Fence())
+		t.Errorf("%v is a turn under a grant whose sharing has ended", lease.Fence())
 	}
-	release(ctx, t, lease)
+	_ = lease.Release(ctx) // the request may arrive late, at some of the servers
 }
