@@ -134,13 +134,17 @@ func (g *Grant) lost(err error) *LostError {
 }
 
 // Kept returns the time at which the last request for the grant was sent that the store has acknowledged. It also returns
-// how long the store keeps the grant since then. It returns the loss if one is known, also of a grant that is being released. It is for backends.
+// how long the store keeps the grant since then. It returns the loss if one is known or the validity is over, also of a
+// grant that is being released. It is for backends.
 func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
 	h := l.hold
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err = h.late; err == nil && !errors.Is(h.over, ErrReleased) {
 		err = h.over
+	}
+	if err == nil && h.keeps > 0 && !time.Now().Before(validUntil(h.sent, h.keeps)) {
+		err = h.g.lost(nil)
 	}
 	return h.sent, h.keeps, err
 }

@@ -80,7 +80,7 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 		h.mu.Unlock()
 		return false
 	}
-	h.validUntil = sent.Add(window - window/10)
+	h.validUntil = validUntil(sent, window)
 	if limit := h.limit(); !limit.IsZero() && limit.Before(h.validUntil) {
 		h.validUntil = limit
 	}
@@ -98,6 +98,8 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	}
 	return true
 }
+
+func validUntil(sent time.Time, window time.Duration) time.Time { return sent.Add(window - window/10) }
 
 // limit is the end that no renewal moves.
 func (h *Hold) limit() time.Time {

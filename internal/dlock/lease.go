@@ -115,7 +115,8 @@ func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 // works with a ctx that has ended. The call is bounded by the TTL, by 5 seconds, and by the deadline
 // or half a second, whichever is later. It waits for a renewal in flight, so that no renewal follows the
 // release. It returns the [*LostError] if the lease was lost or the store
-// has another owner or none, and [ErrReleased] if it was released before.
+// has another owner or none, and [ErrReleased] if it was released before. A release that passes the grant to the next
+// caller of this process does not ask the store. It returns nil if no loss is known here.
 // Any other error means that the store did not answer; then the TTL frees the key.
 // After any error the lease is over.
 func (l *Lease) Release(ctx context.Context) error {
@@ -168,6 +169,9 @@ func (l *Lease) release() {
 	l.when = time.Now()
 	l.cancel(ErrReleased)
 }
+
+// Lose ends the leases of the grant as lost, if they have not ended before. It never waits. It is for backends.
+func (l *Lease) Lose(err error) { l.hold.Lose(err) }
 
 func (l *Lease) finish(outcome error) {
 	for _, f := range l.settle(outcome) {

@@ -99,29 +99,40 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 	}
 }
 
+// turnAfter has a caller wait for key while another one of l holds it, until leave releases the lease of the holder. It
+// returns the lease of the waiter, or nil, and reports whether that is a turn under the same grant. Sharing ends after
+// 20 ms, which a busy machine may not notice.
+func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, leave func(first *dlock.Lease)) (lease *dlock.Lease, shared bool) {
+	t.Helper()
+	first := acquire(ctx, t, h, l, key)
+	next := make(chan *dlock.Lease, 1)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		if err != nil {
+			t.Error(err)
+		}
+		next <- lease
+	}()
+	pause(ctx, time.Millisecond)
+	leave(first)
+	if lease = <-next; lease != nil {
+		_, _, shared = strings.Cut(lease.Fence().Owner, "+")
+	}
+	return lease, shared
+}
+
 // turnIsKeptAlive holds a turn that is not the first one for longer than the store keeps a grant that is not renewed.
 func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 	if !h.Shares {
 		t.Skip("each caller has a grant of its own")
 	}
 	l, other := h.New(t), h.New(t)
-	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
-		first := acquire(ctx, t, h, l, key)
-		next := make(chan *dlock.Lease, 1)
-		go func() {
-			lease, err := l.Acquire(ctx, key)
-			if err != nil {
-				t.Error(err)
-			}
-			next <- lease
-		}()
-		pause(ctx, time.Millisecond)
-		release(ctx, t, first)
-		lease := <-next
-		if lease == nil {
+	for shared := false; !shared; {
+		var lease *dlock.Lease
+		if lease, shared = turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) { release(ctx, t, first) }); lease == nil {
 			return
 		}
-		if _, _, shared = strings.Cut(lease.Fence().Owner, "+"); shared {
+		if shared {
 			pause(ctx, 2*h.TTL)
 			if err := lease.Err(); err != nil {
 				t.Errorf("the turn has ended: %v", err)
@@ -131,6 +142,36 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 			}
 		}
 		release(ctx, t, lease)
+	}
+}
+
+// turnHasTheWholeOfMaxHold holds a turn that is not the first one until it ends.
+func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key string) {
+	if !h.Shares || h.Capped == nil {
+		t.Skip("grants are not shared, or have no limit")
+	}
+	l := h.Capped(t, h.limit())
+	for shared := false; !shared; {
+		var (
+			lease *dlock.Lease
+			start time.Time
+		)
+		lease, shared = turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
+			pause(ctx, 9*time.Millisecond)
+			start = time.Now()
+			release(ctx, t, first)
+		})
+		if lease == nil {
+			return
+		}
+		if !shared {
+			release(ctx, t, lease)
+			continue
+		}
+		h.wantMaxHold(t, lease, start)
+		if d := time.Since(start); d < h.limit() {
+			t.Errorf("the turn ended after %v, want %v", d, h.limit())
+		}
 	}
 }
 
@@ -201,4 +242,40 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 		}
 		release(ctx, t, lease)
 	}
+}
+
+// failedForceReleaseEndsTheTurns has a ForceRelease end with an error. It may have freed the key, and another process
+// may have the key now.
+func failedForceReleaseEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
+		return optional[dlock.ForceReleaser](t, l).ForceRelease(ctx, key)
+	})
+}
+
+// failedRaiseCounterEndsTheTurns has a RaiseCounter end with an error. The tokens of the grant may be too low now.
+func failedRaiseCounterEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
+	optional[dlock.CounterRaiser](t, h.New(t))
+	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
+		return optional[dlock.CounterRaiser](t, l).RaiseCounter(ctx, key, 1)
+	})
+}
+
+func failedRequestEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string, request func(context.Context, dlock.Locker) error) {
+	if !h.Shares {
+		t.Skip("each caller has a grant of its own")
+	}
+	l := h.New(t)
+	dead, cancel := context.WithCancel(ctx)
+	cancel()
+	lease, shared := turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
+		wantErr(t, request(dead, l), context.Canceled)
+		_ = first.Release(ctx) // the request may have ended it
+	})
+	if lease == nil {
+		return
+	}
+	if shared {
+		t.Errorf("%v is a turn under a grant whose sharing has ended", lease.Fence())
+	}
+	_ = lease.Release(ctx) // the request may arrive late, at some of the servers
 }

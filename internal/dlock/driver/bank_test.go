@@ -23,6 +23,7 @@ type bank struct {
 	early    bool // the store has a grant for a waiter, too
 	maxHold  time.Duration
 	unshared bool
+	unheard  error // of each release, which the store has done
 
 	mu      sync.Mutex
 	failing error
@@ -83,7 +84,7 @@ func (b *bank) grant(ctx context.Context, s *driver.Share) *dlock.Lease {
 	return dlock.NewLease(ctx, s.Of(dlock.Grant{
 		Key: "k", Fence: dlock.Fence{Token: b.token, Owner: "o"}, Sent: time.Now(),
 		TTL: cmp.Or(b.ttl, time.Hour), MaxHold: b.maxHold, Renewer: b.renewer,
-		Release: func(context.Context) error { b.free <- struct{}{}; return nil },
+		Release: func(context.Context) error { b.free <- struct{}{}; return b.unheard },
 		Ended: func(error) {
 			b.mu.Lock()
 			defer b.mu.Unlock()

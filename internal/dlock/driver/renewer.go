@@ -72,7 +72,8 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 }
 
 // Lose ends the lease of the grant whose fencing token has owner, if there is one, as lost. It is for a backend that
-// is notified of a loss between two renewals. Without a reason in err, the reason is Expired.
+// is notified of a loss between two renewals. Without a reason in err, the reason is Expired. Between two turns of a
+// grant there is no lease. A turn that begins then is lost at its next renewal, as [dlock.ForceReleaser] says.
 func (r *Renewer) Lose(owner string, err error) {
 	r.mu.Lock()
 	h := r.owners[owner]
@@ -214,8 +215,7 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 		at += n
 	}
 	window := r.window()
-	r.land(f, sent, window, verdicts)
-	for i, k := range f.kept {
+	for i, k := range f.kept { // before it lands: a release that waits for that has to know of its loss
 		switch {
 		case verdicts[i] == nil:
 			k.hold.Renewed(sent, window)
@@ -223,6 +223,7 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 			k.hold.Lose(verdicts[i])
 		}
 	}
+	r.land(f, sent, window, verdicts)
 }
 
 // window is how long the store keeps what was renewed.

@@ -178,3 +178,22 @@ func TestLossDuringAReleaseEndsTheSharing(t *testing.T) {
 		giveBack(t, lease)
 	})
 }
+
+// The release of a turn may wait for a renewal until the validity of the grant is over. Then nobody gets another turn.
+func TestNoTurnBeginsAfterTheValidity(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		b.ttl = 20 * time.Millisecond // valid for 18 ms
+		b.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: b.ttl, Renew: func(context.Context, []dlock.Held) []error {
+			time.Sleep(12 * time.Millisecond) // from the 7th to the 19th
+			return []error{errAway}
+		}})
+		first, next := pair(t, b)
+		time.Sleep(17 * time.Millisecond)
+		giveBack(t, first)
+		lease := <-next
+		if err := lease.Err(); err != nil || b.grants != 2 {
+			t.Errorf("a lease of %d grants begins with %v", b.grants, err)
+		}
+		giveBack(t, lease)
+	})
+}

@@ -157,7 +157,9 @@ func (t *Turns) leave(l *queue, w *waiter) error {
 		if failed != nil {
 			return failed
 		}
-		_ = lease.Release(w.ctx) // to the next one, or the TTL frees it
+		if failed := drop(w.ctx, lease); failed != nil { // to the next one, or the TTL frees it
+			err = fmt.Errorf("%w: %w", failed, err)
+		}
 	case vain != nil:
 		vain.cancel(errNobodyWaits)
 		if <-vain.settled; errors.Is(vain.err, dlock.ErrUncertain) {
@@ -165,6 +167,14 @@ func (t *Turns) leave(l *queue, w *waiter) error {
 		}
 	}
 	return err
+}
+
+// drop releases a lease that nobody wants. It returns [dlock.ErrUncertain] if the store may still have it.
+func drop(ctx context.Context, lease *dlock.Lease) error {
+	if err := lease.Release(ctx); err != nil && !errors.Is(err, dlock.ErrLost) {
+		return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
+	}
+	return nil
 }
 
 // serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
@@ -205,7 +215,7 @@ func (t *Turns) acquire(ctx context.Context, s *Share, wait Wait, take Take) {
 		})
 	}
 	if served := t.settle(s, o, 1); served == 0 && o.err == nil {
-		_ = o.lease.Release(ctx)
+		o.err = drop(ctx, o.lease)
 	}
 	s.err = o.err
 	s.cancel(nil)
@@ -260,7 +270,8 @@ func (t *Turns) Waiting(key string) int {
 }
 
 // Shut ends the sharing of the grants of key, and of a grant that may be on its way. Callers use it when the tokens of
-// the grants are too low, or when another process is to have the key.
+// the grants are too low, or when another process is to have the key. They call it after a request for that, also if
+// the request failed, because the store may have done it.
 func (t *Turns) Shut(key string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -187,3 +187,54 @@ func TestPanicOfAnAcquisition(t *testing.T) {
 		giveBack(t, b.hold(t))
 	})
 }
+
+// A caller that leaves at the moment of its grant releases it. If the outcome of that is unknown, it says so.
+func TestUncertainReleaseByACallerThatLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		b.unheard = errAway
+		keep := func() {}
+		b.renewer = keeper(func() { keep() })
+		first := b.hold(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := b.acquire(ctx)
+			failed <- err
+		}()
+		synctest.Wait()
+		keep = func() { cancel(); synctest.Wait() }
+		giveBack(t, first)
+		if err := <-failed; !errors.Is(err, context.Canceled) || !errors.Is(err, dlock.ErrUncertain) {
+			t.Errorf("Acquire = %v, want %v", err, dlock.ErrUncertain)
+		}
+	})
+}
+
+// keeper is called when a grant is made.
+type keeper func()
+
+func (k keeper) Keep(context.Context, *dlock.Hold) bool {
+	k()
+	return true
+}
+
+func (keeper) Forget(*dlock.Hold) <-chan struct{} { return nil }
+
+// The store may grant the key when the last caller has left. That caller learns if the outcome of the release is unknown.
+func TestUncertainReleaseOfAGrantThatNobodyWants(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		b.unheard = errAway
+		ctx, cancel := context.WithCancel(t.Context())
+		_, err := b.Acquire(ctx, "k", func(context.Context, *driver.Share) (*dlock.Lease, driver.Wait, error) {
+			return nil, func(ctx context.Context) (*dlock.Lease, error) {
+				cancel()
+				<-ctx.Done()
+				<-b.free
+				return b.grant(ctx, nil), nil
+			}, nil
+		})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, dlock.ErrUncertain) {
+			t.Errorf("Acquire = %v, want %v", err, dlock.ErrUncertain)
+		}
+	})
+}

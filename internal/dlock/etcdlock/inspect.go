@@ -23,7 +23,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. The holder is notified of it at once, if
 // etcd reaches it.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	l.turns.Shut(key)
+	defer l.turns.Shut(key)
 	return l.s.force(ctx, key)
 }
 

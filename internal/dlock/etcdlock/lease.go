@@ -168,15 +168,17 @@ func (p *place) release(ctx context.Context) error {
 // all the time.
 func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 	h, values := p.held(), context.WithoutCancel(ctx)
-	p.lease = dlock.NewLease(ctx, share.Of(dlock.Grant{
-		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL,
+	first := share.Of(dlock.Grant{
+		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, MaxHold: p.s.cfg.MaxHold,
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
 		Release: p.release,
 		Abandon: func() {
 			p.end()
 			p.s.rollback.Add(values, h) // its key may be gone, and the lease not
 		},
-	}))
+	})
+	first.MaxHold = 0 // granted begins it
+	p.lease = dlock.NewLease(ctx, first)
 }
 
 // granted is the last poll before the caller gets its lease. A waiter whose lease has ended must not have the key,
@@ -188,7 +190,7 @@ func (p *place) granted(ctx context.Context) (*dlock.Lease, error) {
 	}
 	p.after(watchAfter, func() { p.s.notifier.add(p.watch, p.polled+1) })
 	if limit := p.s.cfg.MaxHold; limit > 0 { // from now on, and not from when the lease of etcd was granted
-		p.after(limit, func() { p.s.renewer.Lose(p.owner, &dlock.LostError{Reason: dlock.MaxHold}) })
+		p.after(limit, func() { p.lease.Lose(&dlock.LostError{Reason: dlock.MaxHold}) })
 	}
 	return p.lease, nil
 }

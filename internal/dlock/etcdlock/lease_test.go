@@ -3,6 +3,8 @@ package etcdlock_test
 import (
 	"context"
 	"crypto/rand"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -108,5 +111,53 @@ func TestReusedLeaseIsValidForItsRest(t *testing.T) {
 			testbedtest.Eventually(t, "the lease to be given back", func() bool { return len(keysOf(t, client(t, addr), lockQueue(key))) == 0 })
 			return
 		}
+	})
+}
+
+// sending is the context of a call whose first request is about to be sent when f is called.
+type sending struct {
+	context.Context //nolint:containedctx // It is one.
+	f               func()
+}
+
+func (s sending) Deadline() (time.Time, bool) {
+	s.f()
+	return s.Context.Deadline()
+}
+
+// ForceRelease may free a grant that was made after the call began. Then no caller gets another turn under that grant.
+func TestForceReleaseEndsTheSharingOfANewGrant(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		ctx := bounded(t)
+		l, key := locker(t, client(t, testbedtest.Etcd(t))), rand.Text()
+		var first *dlock.Lease
+		next := make(chan *dlock.Lease, 1)
+		err := l.ForceRelease(sending{ctx, sync.OnceFunc(func() {
+			first = take(ctx, t, l, key)
+			go func() {
+				lease, err := l.Acquire(ctx, key)
+				if err != nil {
+					t.Error(err)
+				}
+				next <- lease
+			}()
+			testbedtest.Eventually(t, "the other caller to wait", func() bool {
+				state, err := l.Inspect(ctx, key)
+				return err == nil && state.Waiters == 1
+			})
+		})}, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = first.Release(ctx) // it may be lost
+		lease := <-next
+		if lease == nil {
+			return
+		}
+		if strings.Contains(lease.Fence().Owner, "+") {
+			t.Errorf("%v is a turn under a grant that was force-released", lease.Fence())
+		}
+		release(ctx, t, lease)
 	})
 }

@@ -52,13 +52,13 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. The fencing token moves on, so that it
 // stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
+	defer l.turns.Shut(key)
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
 	if _, err := l.manage(ctx, forceScript, key, l.notifier.Home()); err != nil {
 		return fmt.Errorf("redislock: force release %q: %w", key, err)
 	}
-	l.turns.Shut(key)
 	return nil
 }
 
@@ -67,6 +67,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 // while the clock was set back. RaiseCounter never lowers the token, and changes nothing for a present holder, which
 // has to acquire again.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
+	defer l.turns.Shut(key)
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
@@ -78,7 +79,6 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	if err != nil {
 		return fmt.Errorf("redislock: raise the counter of %q: %w", key, driver.InTime(ctx, err))
 	}
-	l.turns.Shut(key)
 	return nil
 }
 
