@@ -44,8 +44,9 @@ func (b *batch) call() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(b.stop), storeLimit)
 }
 
-// load reads the rows of claimed entries and returns the items that are due.
-func (b *batch) load(items []*item) ([]*item, bool) {
+// read returns the rows of items by their IDs. It fails if there are no items, or if the database does not answer. Then
+// it requeues the items.
+func (b *batch) read(items []*item) (map[string]Row, bool) {
 	if len(items) == 0 {
 		return nil, false
 	}
@@ -66,6 +67,16 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	for _, r := range rows {
 		byID[r.ID] = r
 	}
+	return byID, true
+}
+
+// load reads the rows of claimed entries and returns the items that are due.
+func (b *batch) load(items []*item) ([]*item, bool) {
+	byID, ok := b.read(items)
+	if !ok {
+		return nil, false
+	}
+	now := b.now
 	var ready, early []*item
 	for _, it := range items {
 		row, stored := byID[it.id]

@@ -168,6 +168,28 @@ func TestSlowHandlerIsSkippedByItsOwnOverdueScan(t *testing.T) {
 	})
 }
 
+// An overdue scan may claim a timer that is in progress, and get the reply when that has been settled.
+func TestOverdueScanSkipsWhatWasSettledBeforeItsReply(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(r *rig) {
+		t := r.t
+		b := newBook()
+		r.store.late = time.Second
+		q, _ := r.start(timeout.Config{}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+			time.Sleep(3500 * time.Millisecond)
+			return b.handle(ctx, batch)
+		}, timeout.Options{})
+		r.schedule(q, time.Now(), ids(5)...)
+		time.Sleep(time.Minute)
+		b.once(t)
+		r.store.mu.Lock()
+		defer r.store.mu.Unlock()
+		if r.store.scans == 0 {
+			t.Error("no scan has claimed a timer: the test proves nothing")
+		}
+	})
+}
+
 // Claims are limited to free slots: what nobody can begin with stays in the index.
 func TestSlowHandlerLimitsClaims(t *testing.T) {
 	t.Parallel()

@@ -23,8 +23,9 @@ type memStore struct {
 	beats  map[string]time.Time // by partition
 	skew   time.Duration        // of its clock
 	down   bool
-	scans  int  // that claimed something
-	blind  bool // its overdue scans find nothing
+	scans  int           // that claimed something
+	blind  bool          // its overdue scans find nothing
+	late   time.Duration // until the reply to an overdue scan arrives
 }
 
 func newMemStore() *memStore {
@@ -163,6 +164,7 @@ func (s *memStore) ClaimOverdue(
 	if err := s.lock(); err != nil {
 		return nil, err
 	}
+	defer time.Sleep(s.late)
 	defer s.mu.Unlock()
 	rows := s.sorted(func(r timeout.Row) bool {
 		return !s.blind && r.Kind == kind && r.Partition == partition && r.State == timeout.Open && r.Next.Before(before)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -124,9 +125,23 @@ func (w *worker) startScanned(ctx context.Context, items []*item, now, got time.
 		defer w.free()
 		taken, _ := w.inFlight.add(items)
 		defer w.inFlight.remove(taken)
-		if len(taken) > 0 {
-			w.q.observer.Repaired(w.kind, RepairOverdue, len(taken))
-			(&batch{w: w, stop: ctx, now: now, loaded: got}).handle(taken)
+		b := &batch{w: w, stop: ctx, now: now, loaded: got}
+		if due := b.claimed(taken); len(due) > 0 {
+			w.q.observer.Repaired(w.kind, RepairOverdue, len(due))
+			b.handle(due)
 		}
+	})
+}
+
+// claimed returns the items whose rows are still as the scan has claimed them. A row may have been in progress in this
+// process during the scan, and settled before the reply.
+func (b *batch) claimed(items []*item) []*item {
+	rows, ok := b.read(items)
+	if !ok {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(items), func(it *item) bool {
+		row, stored := rows[it.id]
+		return !stored || row.State != Open || row.Attempt != it.attempt || !row.Due.Equal(it.row.Due)
 	})
 }
