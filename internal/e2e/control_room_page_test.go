@@ -123,7 +123,7 @@ const (
 // A page that is open under load does not grow: for half a minute, or for 30 minutes at full size.
 func TestControlRoomDoesNotGrow(t *testing.T) {
 	t.Parallel()
-	url := room(t, "--database", testbedtest.Database(t), "--redis", ownRedis(t))
+	url := room(t, product(t), "--database", testbedtest.Database(t), "--redis", ownRedis(t))
 	page := browser(t, url, "409 (Conflict)") // a sale that is under way, which the page does not show yet
 	testbedtest.Eventually(t, "a sale can be started", func() bool {
 		return evaluate[bool](page, t, "document.querySelector('form#sale button:not(:disabled)') !== null")

@@ -64,11 +64,13 @@ func evaluate[T any](page context.Context, t *testing.T, expression string) (val
 }
 
 // room starts shop lab and returns the address of its page. It ends with the test.
-func room(t *testing.T, flags ...string) (url string) {
+func room(t *testing.T, program string, flags ...string) (url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	output, code := new(testbedtest.Buffer), make(chan int, 1)
-	go func() { code <- callUntil(ctx, t, noEnv, output, output, append([]string{"lab"}, flags...)...) }()
+	go func() {
+		code <- callUntil(ctx, t, program, noEnv, output, output, append([]string{"lab"}, flags...)...)
+	}()
 	t.Cleanup(func() {
 		cancel()
 		if c := <-code; c != 0 {
@@ -88,7 +90,7 @@ func room(t *testing.T, flags ...string) (url string) {
 func TestControlRoomSellsAndBreaks(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)
-	url := room(t, "--database", database, "--redis", ownRedis(t))
+	url := room(t, program, "--database", database, "--redis", ownRedis(t))
 	store := books(t, database)
 	page := browser(t, url, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
 	text := func(selector string) string {
@@ -209,7 +211,7 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 // A control room does nothing for those who do not have its token, nor for pages of other origins, nor under another name.
 func TestControlRoomRefusesStrangers(t *testing.T) {
 	t.Parallel()
-	whole := room(t, "--instances", "1")
+	whole := room(t, program, "--instances", "1")
 	url, token, _ := strings.Cut(whole, "/#token=")
 	address := strings.TrimPrefix(url, "http://")
 	for name, c := range map[string]struct {

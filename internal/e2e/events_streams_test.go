@@ -78,7 +78,7 @@ func TestEventsCommand(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan int, 1)
 	go func() {
-		done <- callUntil(ctx, t, noEnv, out, problems, "events", "--url", first.url+","+second.url, "--types", "order,stock", "--sku", "a")
+		done <- callUntil(ctx, t, program, noEnv, out, problems, "events", "--url", first.url+","+second.url, "--types", "order,stock", "--sku", "a")
 	}()
 	first.listeners(t, 1) // what happens before that is not shown
 	first.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10,"strategy":"conditional"}`)

@@ -88,7 +88,7 @@ func TestLabOfUnknownNameIsRefused(t *testing.T) {
 // In the control room a person runs a lab, and sees 100 orders that nobody pays expire, none of them early.
 func TestControlRoomRunsLabsAndExpiresOrders(t *testing.T) {
 	t.Parallel()
-	page := browser(t, room(t, "--database", testbedtest.Database(t), "--redis", ownRedis(t)))
+	page := browser(t, room(t, program, "--database", testbedtest.Database(t), "--redis", ownRedis(t)))
 	value := func(expression string) string {
 		return evaluate[string](page, t, "String("+expression+")")
 	}

@@ -59,14 +59,23 @@ func build(to string, flags ...string) error {
 	return nil
 }
 
-// product builds the shop as its users have it: with the race detector a demo takes four times as long.
-var product = sync.OnceValues(func() (string, error) {
+var buildProduct = sync.OnceValues(func() (string, error) {
 	if !withRace {
 		return program, nil
 	}
 	fast := program + "-product"
 	return fast, build(fast)
 })
+
+// product is the shop as its users have it: with the race detector a demo takes four times as long.
+func product(t *testing.T) string {
+	t.Helper()
+	built, err := buildProduct()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return built
+}
 
 // measured is for a test whose figures depend on the machine. It runs alongside others. At full size it is alone.
 func measured(t *testing.T) {
@@ -81,12 +90,8 @@ func measured(t *testing.T) {
 // have.
 func alone(t *testing.T) {
 	t.Helper()
-	fast, err := product()
-	if err != nil {
-		t.Fatal(err)
-	}
 	usual := program
-	program = fast
+	program = product(t)
 	t.Cleanup(func() { program = usual })
 }
 
@@ -119,15 +124,15 @@ func call(t *testing.T, env map[string]string, args ...string) (code int, stdout
 	ctx, cancel := context.WithTimeout(t.Context(), callTimeout)
 	defer cancel()
 	var out, errs bytes.Buffer
-	code = callUntil(ctx, t, env, &out, &errs, args...)
+	code = callUntil(ctx, t, program, env, &out, &errs, args...)
 	if ctx.Err() != nil {
 		t.Errorf("%q did not end within %v", args, callTimeout)
 	}
 	return code, out.String(), errs.String()
 }
 
-// callUntil is call for a command that continues until it is interrupted, when ctx ends.
-func callUntil(ctx context.Context, t *testing.T, env map[string]string, stdout, stderr io.Writer, args ...string) (code int) {
+// callUntil is call for a command of one of the programs that continues until it is interrupted, when ctx ends.
+func callUntil(ctx context.Context, t *testing.T, program string, env map[string]string, stdout, stderr io.Writer, args ...string) (code int) {
 	t.Helper()
 	said := new(testbedtest.Buffer)
 	c := exec.CommandContext(ctx, program, args...)
@@ -176,11 +181,7 @@ func command(t *testing.T, args ...string) (code int, stdout, stderr string) {
 // commandInto is command for who reads along.
 func commandInto(t *testing.T, stdout io.Writer, args ...string) (code int, stderr string) {
 	t.Helper()
-	program, err := product()
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := exec.CommandContext(t.Context(), program, args...)
+	c := exec.CommandContext(t.Context(), product(t), args...)
 	c.Env = environment(nil)
 	var errs bytes.Buffer
 	c.Stdout, c.Stderr = stdout, &errs

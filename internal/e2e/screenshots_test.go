@@ -10,6 +10,7 @@ import (
 	"image/color"
 	"image/draw"
 	"image/png"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,7 @@ const maxPicture = 250_000
 // No view is wider than its window, and axe-core finds nothing serious in any.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
-	page := browser(t, room(t, "--database", testbedtest.Database(t)))
+	page := browser(t, room(t, product(t), "--database", testbedtest.Database(t)))
 	view(page, t, 1120, 1, "light")
 	sellWithAndWithoutLock(page, t)
 	for _, p := range []struct {
@@ -172,26 +173,28 @@ func capture(page context.Context, t *testing.T, width int64, scale float64) []b
 
 // reduced encodes a picture with its 256 most frequent colors.
 func reduced(picture []byte) ([]byte, error) {
-	full, err := png.Decode(bytes.NewReader(picture))
+	decoded, err := png.Decode(bytes.NewReader(picture))
 	if err != nil {
 		return nil, err
 	}
-	count := make(map[color.RGBA]int)
-	for y := range full.Bounds().Dy() {
-		for x := range full.Bounds().Dx() {
-			count[color.RGBAModel.Convert(full.At(x, y)).(color.RGBA)]++ //nolint:forcetypeassert // It is what the model makes.
-		}
+	full := image.NewRGBA(decoded.Bounds())
+	draw.Draw(full, full.Rect, decoded, image.Point{}, draw.Src)
+	count := make(map[[4]byte]int)
+	for at := 0; at < len(full.Pix); at += 4 {
+		count[[4]byte(full.Pix[at:])]++
 	}
-	var all color.Palette
-	for c := range count {
-		all = append(all, c)
+	all := slices.SortedFunc(maps.Keys(count), func(a, b [4]byte) int { return count[b] - count[a] })
+	few := image.NewPaletted(full.Rect, nil)
+	for _, c := range all[:min(len(all), 256)] {
+		few.Palette = append(few.Palette, color.RGBA{c[0], c[1], c[2], c[3]})
 	}
-	slices.SortFunc(all, func(a, b color.Color) int {
-		x, y := a.(color.RGBA), b.(color.RGBA) //nolint:forcetypeassert // See above.
-		return count[y] - count[x]
-	})
-	few := image.NewPaletted(full.Bounds(), all[:min(len(all), 256)])
-	draw.Draw(few, few.Bounds(), full, image.Point{}, draw.Src)
+	nearest := make(map[[4]byte]uint8)
+	for _, c := range all {
+		nearest[c] = uint8(few.Palette.Index(color.RGBA{c[0], c[1], c[2], c[3]})) //nolint:gosec // Of 256 at most.
+	}
+	for i := range few.Pix {
+		few.Pix[i] = nearest[[4]byte(full.Pix[4*i:])]
+	}
 	var small bytes.Buffer
 	err = (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&small, few)
 	return small.Bytes(), err
