@@ -9,12 +9,6 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func (h Harness) needReentrancy(t testing.TB) {
-	if !h.Reentrant {
-		t.Skip("a holder cannot enter again")
-	}
-}
-
 // nested acquires key again in the name of its holder.
 func nested(ctx context.Context, t testing.TB, l dlock.Locker, holder *dlock.Lease, key string) *dlock.Lease {
 	within, cancel := holder.Context(ctx)
@@ -27,7 +21,7 @@ func nested(ctx context.Context, t testing.TB, l dlock.Locker, holder *dlock.Lea
 }
 
 func reentrantIsCounted(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l, other := h.New(t), h.New(t)
 	outer := acquire(ctx, t, h, l, key)
 	inner := nested(ctx, t, l, outer, key)
@@ -53,7 +47,7 @@ func reentrantIsCounted(ctx context.Context, t testing.TB, h Harness, key string
 // reentrantNeedsTheContext: without the context of the lease the same client is
 // another owner, and so is another client with it.
 func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
 	_, err := l.TryAcquire(ctx, key)
@@ -78,10 +72,8 @@ func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key 
 }
 
 func reentrantCostsNoRoundTrip(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Reentrant, "a holder cannot enter again")
+	need(t, h.Behind != nil, "there is no network")
 	l, link := h.Behind(t)
 	outer := acquire(ctx, t, h, l, key)
 	link.Cut()
@@ -95,7 +87,7 @@ func reentrantCostsNoRoundTrip(ctx context.Context, t testing.TB, h Harness, key
 }
 
 func reentrantLossEndsAll(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	outer := acquire(ctx, t, h, l, key)
 	inner := nested(ctx, t, l, outer, key)
@@ -109,7 +101,7 @@ func reentrantLossEndsAll(ctx context.Context, t testing.TB, h Harness, key stri
 
 // nestedOnLostLease tries with the context of a lease that is gone, cancelled and not.
 func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
 	within, cancel := lease.Context(ctx)
@@ -125,9 +117,7 @@ func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string)
 }
 
 func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.NoReentry == nil {
-		t.Skip("reentrancy cannot be turned off")
-	}
+	need(t, h.NoReentry != nil, "reentrancy cannot be turned off")
 	l := h.NoReentry(t)
 	lease, err := l.Acquire(ctx, key)
 	wantErr(t, err, nil)
@@ -148,10 +138,8 @@ func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 // reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is granted the key. The
 // rollback that follows the end of the lease must not follow the end of one of several leases.
 func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Reentrant, "a holder cannot enter again")
+	need(t, h.Behind != nil, "there is no network")
 	behind, link := h.Behind(t)
 	waiter, rival := h.side(behind), h.New(t)
 	release(ctx, t, acquire(ctx, t, h, waiter, key)) // connected

@@ -90,11 +90,7 @@ func (h Harness) queuedBehind(ctx context.Context, t testing.TB, ended <-chan st
 	t.Helper()
 	waiting := h.waiters
 	if waiting == nil && h.FIFO {
-		l := h.New(t)
-		if own, ok := l.(tracked); ok {
-			l = own.Locker
-		}
-		if in, ok := l.(dlock.Inspector); ok {
+		if in, ok := own(h.New(t)).(dlock.Inspector); ok {
 			waiting = func(_ testing.TB, key string) int {
 				if state, err := in.Inspect(ctx, key); err == nil {
 					return state.Waiters

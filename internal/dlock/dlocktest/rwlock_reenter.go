@@ -10,9 +10,7 @@ import (
 // nestedReader reads again while a writer waits for its first lease, and is
 // refused when it would have to wait for itself.
 func nestedReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if !h.Reentrant {
-		t.Skip("the backend is not reentrant")
-	}
+	need(t, h.Reentrant, "the backend is not reentrant")
 	l := h.New(t)
 	outer := tryAcquire(ctx, t, reader{l}, key)
 	work, cancel := outer.Context(ctx)
@@ -43,9 +41,7 @@ func nestedReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 }
 
 func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if !h.Reentrant {
-		t.Skip("the backend is not reentrant")
-	}
+	need(t, h.Reentrant, "the backend is not reentrant")
 	l := h.New(t)
 	outer := tryAcquire(ctx, t, l, key)
 	work, cancel := outer.Context(ctx)
@@ -69,9 +65,7 @@ func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
 // rwReentryRefused has a writer, and then a reader, enter again where that is off: each
 // would wait for itself.
 func rwReentryRefused(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.NoReentry == nil {
-		t.Skip("reentrancy cannot be turned off")
-	}
+	need(t, h.NoReentry != nil, "reentrancy cannot be turned off")
 	eachSide(key, func(key string, write bool) {
 		l := h.NoReentry(t)
 		lease, err := side(l, write).Acquire(ctx, key)
