@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Inspect implements [dlock.Inspector]. The holder's Since is when it asked, by its
@@ -29,7 +30,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 
 // queue returns the holders of key, and how many callers wait for it.
 func (s *store) queue(ctx context.Context, key string) (holders []*mvccpb.KeyValue, waiters int, err error) {
-	if err := checkKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return nil, 0, err
 	}
 	found, err := s.read(ctx, earliest(s.keys.queue(key)))

@@ -53,7 +53,7 @@ func New(cfg Config) *Locker {
 
 // TryAcquire implements [dlock.Locker].
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
 	l.mu.Lock()
@@ -67,7 +67,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 
 // Acquire implements [dlock.Locker].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
 	l.mu.Lock()
@@ -101,17 +101,6 @@ func (l *Locker) Expire(key string) {
 	if e, ok := l.keys[key]; ok {
 		e.until = time.Now()
 	}
-}
-
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	return nil, nil
 }
 
 // The functions below are called with mu held.
@@ -152,7 +141,7 @@ func (l *Locker) pass(key string, e *entry) {
 
 // AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)

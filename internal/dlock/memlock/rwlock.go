@@ -91,10 +91,7 @@ func (l *RW) Expire(key string) {
 }
 
 func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, nil); lease != nil || err != nil {
 		return lease, err
 	}
 	l.mu.Lock()
@@ -107,10 +104,7 @@ func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lea
 }
 
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, nil); lease != nil || err != nil {
 		return lease, err
 	}
 	l.mu.Lock()

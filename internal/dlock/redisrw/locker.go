@@ -133,14 +133,3 @@ func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
 func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
 	return l.tryAcquire(ctx, key, false)
 }
-
-// before answers what needs no question to Redis.
-func (l *RW) before(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	return nil, redisx.CheckKey(key)
-}

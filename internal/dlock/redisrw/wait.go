@@ -36,7 +36,7 @@ func (a *attempt) mode() string {
 
 // acquire takes key, or waits for it.
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, redisx.CheckKey); lease != nil || err != nil {
 		return lease, err
 	}
 	a := l.newAttempt(key, write)
@@ -48,7 +48,7 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 
 // tryAcquire takes key if it can have it at once.
 func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, redisx.CheckKey); lease != nil || err != nil {
 		return lease, err
 	}
 	a := l.newAttempt(key, write)

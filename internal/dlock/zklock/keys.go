@@ -1,7 +1,6 @@
 package zklock
 
 import (
-	"errors"
 	"net/url"
 	"slices"
 	"strconv"
@@ -118,15 +117,6 @@ func escape(key string) string {
 		return strings.ReplaceAll(name, ".", "%2E")
 	}
 	return name
-}
-
-var errNoKey = errors.New("zklock: the key is empty")
-
-func checkKey(key string) error {
-	if key == "" {
-		return errNoKey
-	}
-	return nil
 }
 
 func (l *Locker) dir(key string) string { return l.queue.cfg.Prefix + "/" + escape(key) }
