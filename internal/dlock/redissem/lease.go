@@ -47,7 +47,7 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 func (a *attempt) granted(ctx context.Context, token string, sent time.Time, first time.Duration) *dlock.Lease {
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	s, fence := a.s, dlock.Fence{Token: n, Owner: a.owner}
-	g := dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
 		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
@@ -60,9 +60,6 @@ func (a *attempt) granted(ctx context.Context, token string, sent time.Time, fir
 			}
 			return err
 		},
-	}
-	if a.Uncertain() { // that request may arrive when the grant is over, and take permits for nobody
-		g.Ended = func(error) { a.Abandon(ctx) }
-	}
-	return dlock.NewLease(ctx, g)
+		Ended: a.Ended(ctx),
+	})
 }
