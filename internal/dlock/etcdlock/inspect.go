@@ -61,9 +61,7 @@ func (s *store) inspect(ctx context.Context, key string) (dlock.State, error) {
 	}
 	first := holders[0]
 	if first.Lease != 0 { // a key that somebody else has put there may have none, and does not end
-		left, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-			return s.leases.LeaseTimeToLive(ctx, q)
-		}, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
+		left, err := request(ctx, s.cfg.Timeout, s.leases.LeaseTimeToLive, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
 		if err != nil {
 			return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
 		}
