@@ -9,7 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // notifier has the watches of one client, all on one stream. The first watch starts its two goroutines, which send
@@ -75,17 +76,7 @@ func (h *notifier) close(ctx context.Context) error {
 	h.closed = true
 	h.mu.Unlock()
 	h.stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.joined.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return dlock.Ended(ctx)
-	}
+	return driver.Await(ctx, h.joined.Wait)
 }
 
 // add begins a watch: from a revision on, or from now on if that is 0. It does nothing if the watch has begun before,
@@ -165,10 +156,7 @@ func (h *notifier) send(r *pb.WatchRequest) {
 func (h *notifier) run() {
 	for h.ctx.Err() == nil {
 		h.serve()
-		select {
-		case <-h.ctx.Done():
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-		}
+		backoff.Sleep(h.ctx, 50*time.Millisecond+rand.N(100*time.Millisecond))
 	}
 }
 

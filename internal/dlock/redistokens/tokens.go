@@ -178,17 +178,9 @@ func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, 
 // TTL frees the rest. No call may be waiting.
 func (t *Tokens) Close(ctx context.Context) error {
 	closed := t.renewer.Close(ctx)
-	idle := make(chan struct{})
-	go func() { // ends within the block time and a round trip, as every fetcher does
-		defer close(idle)
-		t.fetchers.Wait()
-	}()
-	var err error
-	select {
-	case <-idle:
+	err := driver.Await(ctx, t.fetchers.Wait) // a fetcher ends within the block time and a round trip
+	if err == nil {
 		err = t.rollback.Wait(ctx)
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	if t.owned {
 		err = errors.Join(err, t.blocking.Close())

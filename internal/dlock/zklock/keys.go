@@ -1,6 +1,7 @@
 package zklock
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,16 +54,7 @@ func sorted(names []string) []place {
 			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.number-b.number, 0) })
 	return places
 }
 
