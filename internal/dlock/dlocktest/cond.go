@@ -77,12 +77,7 @@ func RunCond(t *testing.T, h CondHarness) {
 	}
 	open := h.New
 	h.New = func(t testing.TB) CondClient { return track(t, open(t)) }
-	if behind := h.Behind; behind != nil {
-		h.Behind = func(t testing.TB) (CondClient, Link) {
-			c, link := behind(t)
-			return track(t, c), link
-		}
-	}
+	h.Behind = through(h.Behind, track)
 	run(t, condCases(), h, h.TTL, h.Bubble)
 }
 

@@ -148,16 +148,22 @@ func Run(t *testing.T, h Harness) {
 	t.Helper()
 	open := h.New
 	h.New = func(t testing.TB) dlock.Locker { return tracked{open(t), t} }
-	if behind := h.Behind; behind != nil {
-		h.Behind = func(t testing.TB) (dlock.Locker, Link) {
-			l, link := behind(t)
-			return tracked{l, t}, link
-		}
-	}
+	h.Behind = through(h.Behind, func(t testing.TB, l dlock.Locker) dlock.Locker { return tracked{l, t} })
 	if other := h.Other; other != nil {
 		h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{other(t, ttl), t} }
 	}
 	run(t, cases(), h, h.TTL, h.Bubble)
+}
+
+// through returns behind with its clients as wrap makes them, or nil without a network.
+func through[L, M any](behind func(t testing.TB) (L, Link), wrap func(t testing.TB, l L) M) func(t testing.TB) (M, Link) {
+	if behind == nil {
+		return nil
+	}
+	return func(t testing.TB) (M, Link) {
+		l, link := behind(t)
+		return wrap(t, l), link
+	}
 }
 
 // tracked releases what a failing case leaves behind: in a bubble a lease that

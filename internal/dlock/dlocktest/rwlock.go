@@ -75,8 +75,8 @@ func rwCases() []caseOf[RWHarness] {
 		{"WriterMayRead", writerMayRead},
 		{"ReentryRefused", rwReentryRefused},
 		{"KeepsAlive", rwKeepsAlive},
-		{"LateReaderIsHarmless", lateReader},
-		{"LateWriterIsHarmless", lateWriter},
+		{"LateReaderIsHarmless", isLate(false)},
+		{"LateWriterIsHarmless", isLate(true)},
 		{"DeadReaderDoesNotBlockTheWriterForever", deadReader},
 		{"DeadWriterDoesNotBlockTheReadersForever", deadWriter},
 		{"DeadWaiterDoesNotBlockTheReadersForever", deadWaiter},
@@ -96,26 +96,21 @@ func rwCases() []caseOf[RWHarness] {
 
 // locker is the harness of the writer's side, or of the reader's, where others write.
 func (h RWHarness) locker(write bool) Harness {
-	one := func(l dlock.RWLocker, t testing.TB) dlock.Locker { return tracked{l, t} }
+	one := func(t testing.TB, l dlock.RWLocker) dlock.Locker { return tracked{own(l).(dlock.RWLocker), t} }
 	l := Harness{
-		New: func(t testing.TB) dlock.Locker { return one(h.New(t).(trackedRW).RWLocker, t) },
+		New: func(t testing.TB) dlock.Locker { return one(t, h.New(t)) },
 		TTL: h.TTL, Expire: h.Expire, Reentrant: h.Reentrant, Answers: h.Answers, waiters: h.Waiting,
+		Behind: through(h.Behind, one),
 		as: func(l dlock.Locker) dlock.Locker {
 			own := l.(tracked)
 			return tracked{side(own.Locker.(dlock.RWLocker), write), own.t}
 		},
 	}
-	if h.Behind != nil {
-		l.Behind = func(t testing.TB) (dlock.Locker, Link) {
-			behind, link := h.Behind(t)
-			return one(behind.(trackedRW).RWLocker, t), link
-		}
-	}
 	if h.Capped != nil {
-		l.Capped = func(t testing.TB, limit time.Duration) dlock.Locker { return one(h.Capped(t, limit), t) }
+		l.Capped = func(t testing.TB, limit time.Duration) dlock.Locker { return one(t, h.Capped(t, limit)) }
 	}
 	if h.Other != nil {
-		l.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return one(h.Other(t, ttl), t) }
+		l.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return one(t, h.Other(t, ttl)) }
 	}
 	return l
 }
@@ -125,12 +120,7 @@ func RunRW(t *testing.T, h RWHarness) {
 	t.Helper()
 	open := h.New
 	h.New = func(t testing.TB) dlock.RWLocker { return trackedRW{open(t), t} }
-	if behind := h.Behind; behind != nil {
-		h.Behind = func(t testing.TB) (dlock.RWLocker, Link) {
-			l, link := behind(t)
-			return trackedRW{l, t}, link
-		}
-	}
+	h.Behind = through(h.Behind, func(t testing.TB, l dlock.RWLocker) dlock.RWLocker { return trackedRW{l, t} })
 	run(t, rwCases(), h, h.TTL, h.Bubble)
 }
 

@@ -83,27 +83,20 @@ func rwKeepsAlive(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	release(ctx, t, r)
 }
 
-func lateReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	late := rwTake(ctx, t, h, key, false)
-	h.Expire(t, key)
-	holder := rwTake(ctx, t, h, key, true)
-	wantErr(t, late.Release(ctx), dlock.ErrLost)
-	rwWantHeld(ctx, t, h, key, true)
-	wantErr(t, holder.Err(), nil)
-	if h.SharedFence && late.Fence().Passes(holder.Fence()) {
-		t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+// isLate has a writer, or a reader, release what it has lost to the other side.
+func isLate(write bool) func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+	return func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+		late := rwTake(ctx, t, h, key, write)
+		h.Expire(t, key)
+		holder := rwTake(ctx, t, h, key, !write)
+		wantErr(t, late.Release(ctx), dlock.ErrLost)
+		rwWantHeld(ctx, t, h, key, !write)
+		wantErr(t, holder.Err(), nil)
+		if !write && h.SharedFence && late.Fence().Passes(holder.Fence()) {
+			t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+		}
+		release(ctx, t, holder)
 	}
-	release(ctx, t, holder)
-}
-
-func lateWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	late := rwTake(ctx, t, h, key, true)
-	h.Expire(t, key)
-	holder := rwTake(ctx, t, h, key, false)
-	wantErr(t, late.Release(ctx), dlock.ErrLost)
-	rwWantHeld(ctx, t, h, key, false)
-	wantErr(t, holder.Err(), nil)
-	release(ctx, t, holder)
 }
 
 // deadReader has a writer wait for a reader that never releases.

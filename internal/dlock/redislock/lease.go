@@ -11,13 +11,8 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// lease turns a grant into what the caller gets.
-func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease {
-	return l.leaseAll(ctx, []dlock.Held{{Key: key, Fence: g.fence}}, g)
-}
-
-// leaseAll turns the grants of several keys into one lease. g is the oldest one.
-func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
+// lease turns the grants of one or several keys into one lease. g is the oldest one.
+func (l *Locker) lease(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
 	if !l.listens.Load() { // for the notification of a loss
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)

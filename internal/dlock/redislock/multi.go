@@ -76,5 +76,5 @@ func (l *Locker) atOnce(ctx context.Context, keys []string) (*dlock.Lease, error
 			return nil, fmt.Errorf("redislock: acquire %q: reply %v", keys, reply)
 		}
 	}
-	return l.leaseAll(ctx, held, granted{sent: sent}), nil
+	return l.lease(ctx, held, granted{sent: sent}), nil
 }

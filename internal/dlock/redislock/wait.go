@@ -120,7 +120,7 @@ func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Leas
 
 // granted turns a grant into what the caller gets.
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
-	return a.l.lease(ctx, a.key, granted{
-		fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first, share: a.share, ended: a.Ended(ctx),
-	})
+	held := a.Held
+	held.Fence.Token = token
+	return a.l.lease(ctx, []dlock.Held{held}, granted{sent: sent, first: first, share: a.share, ended: a.Ended(ctx)})
 }

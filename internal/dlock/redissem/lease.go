@@ -2,7 +2,6 @@ package redissem
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -26,16 +25,10 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 		calls[key] = s.renewals.Start(ctx, renewScript, s.keys(key), s.args(key, args...)...)
 	}
 	errs := make([]error, len(held))
-	for key, c := range calls {
-		reply, _, err := c.Wait()
-		live, _ := reply.([]any)
-		for at, i := range byKey[key] {
-			switch {
-			case err != nil:
-				errs[i] = err
-			case at >= len(live):
-				errs[i] = fmt.Errorf("redissem: renew: reply %v", reply)
-			case live[at] != int64(1):
+	for key, group := range byKey {
+		live, err := calls[key].Ints(len(group))
+		for at, i := range group {
+			if errs[i] = err; err == nil && live[at] != 1 {
 				errs[i] = dlock.ErrLost
 			}
 		}

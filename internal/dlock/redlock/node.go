@@ -122,15 +122,5 @@ func (n *node) verdicts(ctx context.Context, s redisx.Script, want int, keys []s
 	if err != nil {
 		return nil, err
 	}
-	values, _ := reply.([]any)
-	all := make([]int64, 0, want)
-	for _, v := range values {
-		if verdict, ok := v.(int64); ok {
-			all = append(all, verdict)
-		}
-	}
-	if len(all) != want {
-		return nil, fmt.Errorf("reply %v", reply)
-	}
-	return all, nil
+	return redisx.Ints(reply, want)
 }
