@@ -162,20 +162,6 @@ func (s *Semaphore) Close(ctx context.Context) error {
 	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
 }
 
-// check refuses what no number of permits could allow, before anything is sent.
-func (s *Semaphore) check(ctx context.Context, key string, n int) error {
-	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	if err := redisx.CheckKey(key); err != nil {
-		return err
-	}
-	if err := driver.CheckPermits(key, n, maxWeight); err != nil {
-		return fmt.Errorf("redissem: %w", err)
-	}
-	return nil
-}
-
 // waiterTTL is how long the store keeps a waiter that sends no request, or a notified grant that is not renewed.
 func (s *Semaphore) waiterTTL() time.Duration { return 3*s.poll + s.timeout }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/rediswait"
 	"example.com/shop/internal/redisx"
 )
@@ -32,7 +33,7 @@ func (s *Semaphore) newAttempt(key string, n int) *attempt {
 
 // Acquire implements [dlock.Semaphore].
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
@@ -44,7 +45,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // TryAcquire implements [dlock.Semaphore].
 func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)

@@ -151,7 +151,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 
 // TryAcquire implements [dlock.Semaphore].
 func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := t.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
 		return nil, err
 	}
 	lease, err := t.direct(ctx, key, n, false)
@@ -163,7 +163,7 @@ func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // Acquire implements [dlock.Semaphore].
 func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := t.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
 		return nil, err
 	}
 	lease, err := t.direct(ctx, key, n, true)
@@ -186,18 +186,4 @@ func (t *Tokens) Close(ctx context.Context) error {
 		err = errors.Join(err, t.blocking.Close())
 	}
 	return errors.Join(closed, err)
-}
-
-// check refuses what no number of tokens could allow, before anything is sent.
-func (t *Tokens) check(ctx context.Context, key string, n int) error {
-	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	if err := redisx.CheckKey(key); err != nil {
-		return err
-	}
-	if err := driver.CheckPermits(key, n, maxTokens); err != nil {
-		return fmt.Errorf("redistokens: %w", err)
-	}
-	return nil
 }
