@@ -223,6 +223,22 @@ func acquire(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key s
 	return lease
 }
 
+// result is that of an acquisition.
+type result struct {
+	lease *dlock.Lease
+	err   error
+}
+
+// acquiring has another goroutine acquire key.
+func acquiring(ctx context.Context, l dlock.Locker, key string) <-chan result {
+	got := make(chan result, 1)
+	go func() {
+		lease, err := l.Acquire(ctx, key)
+		got <- result{lease, err}
+	}()
+	return got
+}
+
 func tryAcquire(ctx context.Context, t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
 	lease, err := l.TryAcquire(ctx, key)

@@ -114,11 +114,7 @@ func passedOn(ctx context.Context, t testing.TB, h Harness, short, long dlock.Lo
 	t.Helper()
 	first := acquire(ctx, t, h, short, key)
 	wait := func(l dlock.Locker, waiters int) <-chan result {
-		got := make(chan result, 1)
-		go func() {
-			lease, err := l.Acquire(ctx, key)
-			got <- result{lease, err}
-		}()
+		got := acquiring(ctx, l, key)
 		h.queuedBehind(ctx, t, first.Done(), key, waiters) // a short lease may end while a slow machine queues them
 		return got
 	}

@@ -95,8 +95,7 @@ func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key st
 	first := acquire(ctx, t, h, h.New(t), key)
 	dying, link := h.Behind(t)
 	gone, end := context.WithCancel(ctx)
-	var wg, dead sync.WaitGroup
-	defer wg.Wait()
+	var dead sync.WaitGroup
 	defer link.Heal()
 	defer dead.Wait() // before its last request gets through: the key is free then
 	defer end()
@@ -108,17 +107,12 @@ func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key st
 	})
 	wantWaiters(ctx, t, h, in, key, 1)
 	link.Cut()
-	granted := make(chan error, 1)
-	wg.Go(func() {
-		lease, err := h.New(t).Acquire(ctx, key)
-		granted <- err
-		if err == nil {
-			lease.Release(ctx)
-		}
-	})
+	next := acquiring(ctx, h.New(t), key)
 	wantWaiters(ctx, t, h, in, key, 2)
 	release(ctx, t, first)
-	wantErr(t, within(t, granted, 3*h.TTL, "the next waiter has no key"), nil)
+	got := within(t, next, 3*h.TTL, "the next waiter has no key")
+	wantErr(t, got.err, nil)
+	release(ctx, t, got.lease)
 }
 
 // waitersLeaveNothing has a crowd of waiters give up at random moments, among them

@@ -144,11 +144,7 @@ func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key
 	waiter, rival := h.side(behind), h.New(t)
 	release(ctx, t, acquire(ctx, t, h, waiter, key)) // connected
 	first := acquire(ctx, t, h, rival, key)
-	granted := make(chan result, 1)
-	go func() {
-		lease, err := waiter.Acquire(ctx, key)
-		granted <- result{lease, err}
-	}()
+	granted := acquiring(ctx, waiter, key)
 	h.queued(ctx, t, key, 1)
 	link.LoseReply()
 	for end := time.Now().Add(2 * h.TTL); link.Lost() == 0; pause(ctx, h.TTL/300) {

@@ -177,11 +177,6 @@ func (h SemaphoreHarness) waiting(ctx context.Context, t testing.TB, s dlock.Sem
 	return got
 }
 
-type result struct {
-	lease *dlock.Lease
-	err   error
-}
-
 // wantWaiting checks that nothing has come yet.
 func wantWaiting(t testing.TB, got <-chan result) {
 	t.Helper()

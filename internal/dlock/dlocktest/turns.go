@@ -93,20 +93,15 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, leave func(first *dlock.Lease)) (lease *dlock.Lease, shared bool) {
 	t.Helper()
 	first := acquire(ctx, t, h, l, key)
-	next := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := l.Acquire(ctx, key)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- lease
-	}()
+	next := acquiring(ctx, l, key)
 	pause(ctx, time.Millisecond)
 	leave(first)
-	if lease = <-next; lease != nil {
-		_, _, shared = strings.Cut(lease.Fence().Owner, "+")
+	got := <-next
+	if got.err != nil {
+		t.Error(got.err)
+		return nil, false
 	}
-	return lease, shared
+	return got.lease, strings.Contains(got.lease.Fence().Owner, "+")
 }
 
 // turnIsKeptAlive holds a turn that is not the first one for longer than the store keeps a grant that is not renewed.
