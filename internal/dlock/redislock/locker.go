@@ -63,7 +63,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		l.common = append(l.common, l.notifier.Home())
 	}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(cfg.TTL, 2*l.dead()), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
+		TTL: max(cfg.TTL, 2*l.dead()), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil

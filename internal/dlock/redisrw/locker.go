@@ -93,7 +93,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(cfg.TTL, 2*waiterTTL), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
+		TTL: max(cfg.TTL, 2*waiterTTL), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil

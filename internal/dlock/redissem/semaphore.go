@@ -133,7 +133,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 		return nil, fmt.Errorf("redissem: %w", err)
 	}
 	s.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(ttl, 2*s.waiterTTL()), Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: s.revert,
+		TTL: max(ttl, 2*s.waiterTTL()), Pause: timeout / 4, Timeout: 2 * timeout, Revert: s.revert,
 	})
 	s.notifier = redisx.NewNotifier(rdb, s.prefix, nil)
 	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})

@@ -125,7 +125,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 		retired:  map[string]*holder{},
 	}
 	t.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: 10 * ttl, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: t.revert,
+		TTL: 10 * ttl, Pause: timeout / 4, Timeout: 2 * timeout, Revert: t.revert,
 	})
 	if ttl < 4*time.Millisecond {
 		return nil, fmt.Errorf("redistokens: TTL %v is less than four milliseconds", ttl)
