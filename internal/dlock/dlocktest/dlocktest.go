@@ -131,7 +131,6 @@ func cases() []caseOf[Harness] {
 		{"ReentrantCostsNoRoundTrip", reentrantCostsNoRoundTrip},
 		{"ReentrantLossEndsAll", reentrantLossEndsAll},
 		{"NestedOnLostLeaseFails", nestedOnLostLease},
-		{"ReentryRefused", reentryRefused},
 		{"AcquireAllTakesAllOrNone", acquireAllOrNone},
 		{"AcquireAllNeverDeadlocks", acquireAllNeverDeadlocks},
 		{"AcquireAllLosesAllWithOne", acquireAllLoses},

@@ -38,6 +38,7 @@ func exclusiveCases() []caseOf[Harness] {
 		{"DeadContextStillReleases", deadContextReleases},
 		{"LossIsReported", lossIsReported},
 		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
+		{"ReentryRefused", reentryRefused},
 		{"MaxHoldEndsAllLeases", maxHoldEndsAllLeases},
 	}
 }

@@ -24,7 +24,6 @@ func fifoByLog(ctx context.Context, t testing.TB, h Harness, key string) {
 	if h.Shares {
 		clients = waiters
 	}
-	in := optional[dlock.Inspector](t, h.New(t))
 	first := acquire(ctx, t, h, h.New(t), key)
 	var lockers []dlock.Locker
 	for range clients {
@@ -35,14 +34,11 @@ func fifoByLog(ctx context.Context, t testing.TB, h Harness, key string) {
 		next++
 		return lockers[next%clients]
 	}
-	inOrder(ctx, t, waiters, first, turn, func(ctx context.Context, t testing.TB, key string, n int) {
-		wantWaiters(ctx, t, h, in, key, n)
-	})
+	inOrder(ctx, t, waiters, first, turn, h.inspecting(ctx, h.New(t)).queued)
 }
 
 // handOff returns how long it takes from a release until the waiter of to has the key.
 func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker, key string) time.Duration {
-	in := optional[dlock.Inspector](t, from)
 	first := acquire(ctx, t, h, from, key)
 	granted := make(chan time.Time, 1)
 	var wg sync.WaitGroup
@@ -56,7 +52,7 @@ func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker
 		}
 		lease.Release(ctx)
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.inspecting(ctx, from).queued(ctx, t, key, 1)
 	pause(ctx, rand.N(h.FallbackPoll/2)) // anywhere between two polls
 	start := time.Now()
 	release(ctx, t, first)
@@ -91,7 +87,6 @@ func lostNotification(ctx context.Context, t testing.TB, h Harness, key string) 
 // deadWaiterIsPassedOver has a client die in the queue.
 func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key string) {
 	need(t, h.Behind != nil && h.FIFO, "no client can die in a queue")
-	in := optional[dlock.Inspector](t, h.New(t))
 	first := acquire(ctx, t, h, h.New(t), key)
 	dying, link := h.Behind(t)
 	gone, end := context.WithCancel(ctx)
@@ -105,10 +100,10 @@ func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key st
 			lease.Release(ctx)
 		}
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.queued(ctx, t, key, 1)
 	link.Cut()
 	next := acquiring(ctx, h.New(t), key)
-	wantWaiters(ctx, t, h, in, key, 2)
+	h.queued(ctx, t, key, 2)
 	release(ctx, t, first)
 	got := within(t, next, 3*h.TTL, "the next waiter has no key")
 	wantErr(t, got.err, nil)

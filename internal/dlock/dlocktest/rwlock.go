@@ -73,7 +73,6 @@ func rwCases() []caseOf[RWHarness] {
 		{"ReadersAreNotStarvedByWriters", isNotStarved(false)},
 		{"NestedReaderWaitsForNobody", nestedReader},
 		{"WriterMayRead", writerMayRead},
-		{"ReentryRefused", rwReentryRefused},
 		{"KeepsAlive", rwKeepsAlive},
 		{"LateReaderIsHarmless", isLate(false)},
 		{"LateWriterIsHarmless", isLate(true)},
@@ -105,6 +104,9 @@ func (h RWHarness) locker(write bool) Harness {
 			own := l.(tracked)
 			return tracked{side(own.Locker.(dlock.RWLocker), write), own.t}
 		},
+	}
+	if h.NoReentry != nil {
+		l.NoReentry = func(t testing.TB) dlock.Locker { return one(t, h.NoReentry(t)) }
 	}
 	if h.Capped != nil {
 		l.Capped = func(t testing.TB, limit time.Duration) dlock.Locker { return one(t, h.Capped(t, limit)) }

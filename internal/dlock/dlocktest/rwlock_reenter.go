@@ -61,22 +61,3 @@ func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	wantErr(t, err, dlock.ErrLost)
 	rwWantFree(ctx, t, h, key)
 }
-
-// rwReentryRefused has a writer, and then a reader, enter again where that is off: each
-// would wait for itself.
-func rwReentryRefused(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	need(t, h.NoReentry != nil, "reentrancy cannot be turned off")
-	eachSide(key, func(key string, write bool) {
-		l := h.NoReentry(t)
-		lease, err := side(l, write).Acquire(ctx, key)
-		wantErr(t, err, nil)
-		defer lease.Release(ctx)
-		within, cancel := lease.Context(ctx)
-		defer cancel()
-		for _, again := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire, l.AcquireRead, l.TryAcquireRead} {
-			_, err := again(within, key)
-			wantErr(t, err, dlock.ErrReentry)
-		}
-		wantErr(t, lease.Err(), nil)
-	})
-}

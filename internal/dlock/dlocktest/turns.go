@@ -59,7 +59,6 @@ func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	need(t, h.Shares && h.FIFO, "grants are not shared, or not made in order")
 	crowd, other := h.New(t), h.New(t)
-	in := optional[dlock.Inspector](t, h.New(t))
 	first := acquire(ctx, t, h, crowd, key)
 	var (
 		all    sync.WaitGroup
@@ -69,7 +68,7 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 	all.Go(func() {
 		inside(ctx, t, other, key, func(dlock.Fence) error { passed = true; return nil })
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.queued(ctx, t, key, 1)
 	for range 10 * driver.TurnsPerGrant {
 		all.Go(func() {
 			inside(ctx, t, crowd, key, func(dlock.Fence) error {
