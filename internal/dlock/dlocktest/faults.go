@@ -59,7 +59,8 @@ func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) 
 		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/4)
 	}
 	link.Heal()
-	wantFreeSoon(ctx, t, h, h.New(t), key, time.Now())
+	healed := time.Now()
+	wantFreeSoon(ctx, t, h, h.New(t), key, healed)
 }
 
 // replyLostAcquire lets the store grant the key to a client that is never notified of it.
