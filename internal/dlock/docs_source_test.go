@@ -109,7 +109,7 @@ type testCase struct{ name, run string }
 
 // cases returns the conformance tests, in their order.
 func (s source) cases() (all []testCase) {
-	for _, list := range []string{"cases", "sharedCases"} {
+	for _, list := range []string{"cases", "exclusiveCases", "sharedCases"} {
 		ast.Inspect(s.funcs[list].Body, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CompositeLit); ok && len(c.Elts) == 2 {
 				if name, err := strconv.Unquote(written(c.Elts[0])); err == nil {
@@ -134,8 +134,8 @@ func (s source) needs(name string) (fields []string) {
 		return nil
 	}
 	ast.Inspect(f.Body, func(n ast.Node) bool {
-		if unless, ok := n.(*ast.IfStmt); ok && skips(unless.Body) {
-			ast.Inspect(unless.Cond, func(n ast.Node) bool {
+		if need, ok := n.(*ast.CallExpr); ok && written(need.Fun) == "need" {
+			ast.Inspect(need.Args[1], func(n ast.Node) bool {
 				if field, ok := n.(*ast.SelectorExpr); ok && written(field.X) == "h" {
 					fields = append(fields, "Harness."+field.Sel.Name)
 				}
@@ -184,16 +184,6 @@ func (s source) calls(from, name string) (found bool) {
 
 // lastName returns the last part of a name such as tr.Load.Run.
 func lastName(name string) string { return name[strings.LastIndex(name, ".")+1:] }
-
-// skips reports whether b is a call that skips the test.
-func skips(b *ast.BlockStmt) bool {
-	e, ok := b.List[0].(*ast.ExprStmt)
-	if !ok {
-		return false
-	}
-	call, ok := e.X.(*ast.CallExpr)
-	return ok && strings.HasPrefix(written(call.Fun), "t.Skip")
-}
 
 // capabilities are the fields of conformance harnesses that tests set.
 func (s source) capabilities() map[string]bool {

@@ -9,8 +9,8 @@ import (
 // group are calls of one script that are sent as one command.
 type group []*Call
 
-// group joins the calls of each script, and leaves calls with a common key in their order. In a cluster, and in one that
-// pretends to be a single server, a command has the keys of one slot: there each call is a command of its own.
+// group joins the calls of each script, and leaves calls with a common key in their order. In a cluster a command has the
+// keys of one slot, so each call is a command of its own. A cluster may pretend to be a single server.
 func (p *pipeline) group(calls []*Call) []group {
 	var groups []group
 	if p.apart || len(calls) == 1 {
@@ -33,7 +33,7 @@ func (p *pipeline) group(calls []*Call) []group {
 	return groups
 }
 
-// join returns which group c may be sent with: one of the same shape that comes after, or with, those that have one of its keys.
+// join returns which group c may be sent with. It has the same shape, and comes after, or is, the last with a key of c.
 func (c *Call) join(groups []group, last map[string]int) int {
 	from := 0
 	for _, key := range c.keys {
@@ -66,7 +66,7 @@ func (g group) command(name string) []any {
 		}
 	}
 	if n > 1 {
-		args = append(args, uint32(n)) // No other call has an argument of this type, by which tests tell them.
+		args = append(args, uint32(n)) // Tests recognize it by its type, which no other argument has.
 	}
 	for _, c := range g {
 		args = append(args, c.args...)

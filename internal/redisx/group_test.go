@@ -57,7 +57,7 @@ func collected(t *testing.T, rdb redis.UniversalClient, start func(*redisx.Calle
 	calls = start(caller)
 	close(h.release)
 	for _, c := range append(calls, first) {
-		c.Wait() // the test looks again
+		c.Wait() // the test reads the results
 	}
 	return calls, h.commands.Load()
 }

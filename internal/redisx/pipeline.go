@@ -133,8 +133,8 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 }
 
-// exec sends calls as one pipeline. With EVALSHA it returns those that had no effect, and are to be sent with EVAL: the
-// server has lost their script, or does not take calls of several slots together, which it is not sent again.
+// exec sends calls as one pipeline. With EVALSHA it returns those that had no effect, and are to be sent with EVAL. The
+// server has lost their script, or does not take calls of several slots together. Then it gets them apart from now on.
 func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) (refused []*Call) {
 	pipe := p.rdb.Pipeline()
 	groups := p.group(calls)

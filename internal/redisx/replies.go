@@ -8,13 +8,19 @@ func (c *Call) Ints(n int) ([]int64, error) {
 	if err != nil {
 		return nil, err
 	}
+	return Ints(reply, n)
+}
+
+// Ints reads a reply of n integers.
+func Ints(reply any, n int) ([]int64, error) {
 	all, _ := reply.([]any)
 	list := make([]int64, 0, n)
 	for _, one := range all {
-		number, _ := one.(int64)
-		list = append(list, number)
+		if number, ok := one.(int64); ok {
+			list = append(list, number)
+		}
 	}
-	if len(list) != n {
+	if len(all) != n || len(list) != n {
 		return nil, fmt.Errorf("redisx: reply %v", reply)
 	}
 	return list, nil

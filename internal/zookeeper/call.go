@@ -10,10 +10,9 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// reading is what requests return that only read.
-type reading struct {
-	data  []byte
-	names []string
+// reading is what requests return that only read: data, or names of children.
+type reading[T any] struct {
+	value T
 	stat  *zk.Stat
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/backoff"
 )
 
 // client is one zk.Conn, with what it needs to be bounded in time and to end.
@@ -87,11 +89,7 @@ func (c *client) Next() (server string, roundOver bool) {
 	c.attempts++
 	c.mu.Unlock()
 	if rounds > 0 && first {
-		pause := min(longest, shortest<<min(rounds, 10))
-		select {
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		case <-c.ends.Done():
-		}
+		backoff.Jitter(c.ends, min(longest, shortest<<min(rounds, 10)))
 	}
 	return server, c.ends.Err() != nil
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/backoff"
 )
 
 // orphan is a node that nobody wants: at path, or in dir with a name that begins with id, if it exists.
@@ -60,10 +62,7 @@ func (o *orphans) work(s *Session) {
 		o.mu.Lock()
 		o.queue = append(o.queue, failed...)
 		o.mu.Unlock()
-		select {
-		case <-time.After(pause/2 + rand.N(pause)):
-		case <-s.life.Done():
-		}
+		backoff.Sleep(s.life, pause/2+rand.N(pause))
 		pause = min(2*pause, time.Second)
 	}
 }

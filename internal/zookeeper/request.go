@@ -23,21 +23,22 @@ func (s *Session) acl() []zk.ACL {
 // Get returns the data of a node. It may be that of a moment ago, unless a Sync
 // has come before.
 func (s *Session) Get(ctx context.Context, path string) ([]byte, *zk.Stat, error) {
-	r, err := call(ctx, s, "get "+path, func(conn *zk.Conn) (r reading, err error) {
-		r.data, r.stat, err = conn.Get(s.path(path))
+	return read(ctx, s, "get ", path, (*zk.Conn).Get)
+}
+
+// read sends a request that only reads.
+func read[T any](ctx context.Context, s *Session, what, path string, f func(conn *zk.Conn, full string) (T, *zk.Stat, error)) (T, *zk.Stat, error) {
+	r, err := call(ctx, s, what+path, func(conn *zk.Conn) (r reading[T], err error) {
+		r.value, r.stat, err = f(conn, s.path(path))
 		return r, err
 	}, nil)
-	return r.data, r.stat, err
+	return r.value, r.stat, err
 }
 
 // Children returns the names of the children of a node, in no order, and the stat
 // of the node itself. They may be those of a moment ago, unless a Sync has come before.
 func (s *Session) Children(ctx context.Context, path string) ([]string, *zk.Stat, error) {
-	r, err := call(ctx, s, "children of "+path, func(conn *zk.Conn) (r reading, err error) {
-		r.names, r.stat, err = conn.Children(s.path(path))
-		return r, err
-	}, nil)
-	return r.names, r.stat, err
+	return read(ctx, s, "children of ", path, (*zk.Conn).Children)
 }
 
 // Sync returns when the server has caught up with its leader, so later reads are no older than the call. Exception:
@@ -106,9 +107,7 @@ func SetOp(path string, data []byte) Op {
 }
 
 // ExistsOp fails unless there is a node.
-func ExistsOp(path string) Op {
-	return Op{func(root string) any { return &zk.CheckVersionRequest{Path: root + path, Version: -1} }}
-}
+func ExistsOp(path string) Op { return VersionOp(path, -1) }
 
 // VersionOp fails with zk.ErrBadVersion unless the data of a node have that version.
 func VersionOp(path string, version int32) Op {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -222,13 +223,7 @@ func (s *Session) OnState(f func(State)) (stop func()) {
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		kept := make([]*listener, 0, len(s.listeners))
-		for _, other := range s.listeners {
-			if other != l {
-				kept = append(kept, other)
-			}
-		}
-		s.listeners = kept
+		s.listeners = slices.DeleteFunc(slices.Clone(s.listeners), func(other *listener) bool { return other == l })
 	}
 }
 

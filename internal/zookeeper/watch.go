@@ -2,6 +2,8 @@ package zookeeper
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/go-zookeeper/zk"
@@ -115,10 +117,7 @@ func (w *watches) notify(k watchKey, e Event) {
 // fireAll ends all watches.
 func (w *watches) fireAll() {
 	w.mu.Lock()
-	keys := make([]watchKey, 0, len(w.paths))
-	for k := range w.paths {
-		keys = append(keys, k)
-	}
+	keys := slices.Collect(maps.Keys(w.paths))
 	w.mu.Unlock()
 	for _, k := range keys {
 		w.notify(k, Ended)
@@ -130,44 +129,35 @@ func (w *watches) fireAll() {
 // returns, and once too often: the returned state may be newer than the one that f received. The caller must call stop,
 // which ends the interest in f. There is no watch if GetW fails.
 func (s *Session) GetW(ctx context.Context, path string, f func(Event)) (data []byte, stat *zk.Stat, stop func(), err error) {
-	k := watchKey{s.path(path), false}
-	node, own, armed := s.watches.add(k, f)
-	stop = func() { s.watches.remove(k, node, own) }
-	r, err := call(ctx, s, "get "+path, func(conn *zk.Conn) (r reading, err error) {
-		if armed {
-			r.data, r.stat, err = conn.Get(k.path)
-			return r, err
-		}
-		if r.data, r.stat, _, err = conn.GetW(k.path); err == nil {
-			s.watches.arm(k, node)
-		}
-		return r, err
-	}, nil)
-	if err != nil {
-		stop()
-		return nil, nil, nil, err
-	}
-	return r.data, r.stat, stop, nil
+	return readW(ctx, s, "get ", path, false, f, (*zk.Conn).Get, (*zk.Conn).GetW)
 }
 
 // ChildrenW is Children with a watch on what it returns, which has the rules of GetW.
 func (s *Session) ChildrenW(ctx context.Context, path string, f func(Event)) (names []string, stat *zk.Stat, stop func(), err error) {
-	k := watchKey{s.path(path), true}
+	return readW(ctx, s, "children of ", path, true, f, (*zk.Conn).Children, (*zk.Conn).ChildrenW)
+}
+
+// readW reads with a watch, or without one if the server will notify already.
+func readW[T any](ctx context.Context, s *Session, what, path string, children bool, f func(Event),
+	plain func(*zk.Conn, string) (T, *zk.Stat, error),
+	watching func(*zk.Conn, string) (T, *zk.Stat, <-chan zk.Event, error),
+) (value T, stat *zk.Stat, stop func(), err error) {
+	k := watchKey{s.path(path), children}
 	node, own, armed := s.watches.add(k, f)
 	stop = func() { s.watches.remove(k, node, own) }
-	r, err := call(ctx, s, "children of "+path, func(conn *zk.Conn) (r reading, err error) {
+	value, stat, err = read(ctx, s, what, path, func(conn *zk.Conn, full string) (T, *zk.Stat, error) {
 		if armed {
-			r.names, r.stat, err = conn.Children(k.path)
-			return r, err
+			return plain(conn, full)
 		}
-		if r.names, r.stat, _, err = conn.ChildrenW(k.path); err == nil {
+		value, stat, _, err := watching(conn, full)
+		if err == nil {
 			s.watches.arm(k, node)
 		}
-		return r, err
-	}, nil)
+		return value, stat, err
+	})
 	if err != nil {
 		stop()
-		return nil, nil, nil, err
+		return value, nil, nil, err
 	}
-	return r.names, r.stat, stop, nil
+	return value, stat, stop, nil
 }

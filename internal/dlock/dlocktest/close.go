@@ -2,7 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string
 		leases = append(leases, nested(ctx, t, mine, outer, key+"-nested"))
 		release(ctx, t, outer)
 	}
-	if own, ok := l.(tracked).Locker.(dlock.MultiLocker); ok {
+	if own, ok := own(l).(dlock.MultiLocker); ok {
 		lease, err := own.AcquireAll(ctx, []string{key + "-a", key + "-b"})
 		wantErr(t, err, nil)
 		leases = append(leases, lease)
@@ -63,18 +62,10 @@ func (h Harness) closing(ctx context.Context, t testing.TB, other dlock.Locker, 
 		t.Errorf("Close: %v", err)
 	}
 	for _, lease := range leases {
-		lost, ok := errors.AsType[*dlock.LostError](lease.Err())
-		if !ok || lost.Reason != dlock.Closed {
-			t.Errorf("%q after Close: Err = %v, want the reason %q", lease.Keys(), lease.Err(), dlock.Closed)
-		}
+		wantReason(t, lease.Err(), dlock.Closed)
 	}
 	for range leases {
-		select {
-		case outcome := <-outcomes:
-			wantErr(t, outcome, dlock.ErrLost)
-		case <-time.After(h.TTL):
-			t.Fatal("OnEnd is not called")
-		}
+		wantErr(t, within(t, outcomes, h.TTL, "OnEnd is not called"), dlock.ErrLost)
 	}
 	for range waiting {
 		g := <-grants

@@ -2,7 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -78,12 +77,7 @@ func RunCond(t *testing.T, h CondHarness) {
 	}
 	open := h.New
 	h.New = func(t testing.TB) CondClient { return track(t, open(t)) }
-	if behind := h.Behind; behind != nil {
-		h.Behind = func(t testing.TB) (CondClient, Link) {
-			c, link := behind(t)
-			return track(t, c), link
-		}
-	}
+	h.Behind = through(h.Behind, track)
 	run(t, condCases(), h, h.TTL, h.Bubble)
 }
 
@@ -95,7 +89,7 @@ type trackedCond struct {
 
 // Wait implements [dlock.Cond].
 func (c trackedCond) Wait(ctx context.Context, l *dlock.Lease) (*dlock.Lease, error) {
-	return tracked{nil, c.t}.track(c.Cond.Wait(ctx, l))
+	return tracked{t: c.t}.track(c.Cond.Wait(ctx, l))
 }
 
 // sleeper waits for a signal with key.
@@ -107,14 +101,19 @@ type sleeper struct {
 // sleep starts a waiter, and returns it once it waits: it has released the key.
 func (h CondHarness) sleep(ctx context.Context, t testing.TB, c CondClient, key string) *sleeper {
 	t.Helper()
+	s := startSleeper(ctx, c, h.lock(ctx, t, c, key))
+	release(ctx, t, h.lock(ctx, t, h.New(t), key))
+	return s
+}
+
+// startSleeper starts a waiter that gives held up.
+func startSleeper(ctx context.Context, c CondClient, held *dlock.Lease) *sleeper {
 	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
-	held := h.lock(ctx, t, c, key)
 	go func() {
 		var lease *dlock.Lease
 		lease, s.err = c.A.Wait(ctx, held)
 		s.woken <- lease
 	}()
-	release(ctx, t, h.lock(ctx, t, h.New(t), key))
 	return s
 }
 
@@ -122,6 +121,12 @@ func (h CondHarness) sleep(ctx context.Context, t testing.TB, c CondClient, key 
 func (h CondHarness) lock(ctx context.Context, t testing.TB, c CondClient, key string) *dlock.Lease {
 	t.Helper()
 	return acquire(ctx, t, Harness{TTL: h.TTL}, c.Locker, key)
+}
+
+// queued returns once n wait for key or a signal, or may do so, if the store does not report it.
+func (h CondHarness) queued(ctx context.Context, t testing.TB, key string, n int) {
+	t.Helper()
+	Harness{TTL: h.TTL, waiters: h.Waiting}.queued(ctx, t, key, n)
 }
 
 // notify takes key and signals once.
@@ -136,13 +141,7 @@ func (h CondHarness) notify(ctx context.Context, t testing.TB, key string) {
 // end returns with what s has waited for.
 func (h CondHarness) end(t testing.TB, s *sleeper) (*dlock.Lease, error) {
 	t.Helper()
-	select {
-	case lease := <-s.woken:
-		return lease, s.err
-	case <-time.After(2*h.TTL + h.WaiterTTL):
-		t.Fatal("a waiter sleeps on")
-		return nil, nil
-	}
+	return within(t, s.woken, 2*h.TTL+h.WaiterTTL, "a waiter sleeps on"), s.err
 }
 
 // awake returns the lease of s, which must have been woken.
@@ -200,10 +199,7 @@ func closeEndsWait(ctx context.Context, t testing.TB, h CondHarness, key string)
 	woken := h.awake(t, s)
 	waiting, other := h.sleep(ctx, t, c, key), h.sleep(ctx, t, h.New(t), key)
 	wantErr(t, end.Close(ctx), nil)
-	lost, ok := errors.AsType[*dlock.LostError](woken.Err())
-	if !ok || lost.Reason != dlock.Closed {
-		t.Errorf("a woken lease after Close: Err = %v, want the reason %q", woken.Err(), dlock.Closed)
-	}
+	wantReason(t, woken.Err(), dlock.Closed)
 	next := h.New(t)
 	release(ctx, t, h.lock(ctx, t, next, key+"-woken"))
 	lease := h.lock(ctx, t, next, key)
@@ -228,11 +224,7 @@ func blockingOnEndOfWoken(ctx context.Context, t testing.TB, h CondHarness, key 
 		<-blocked
 	})
 	h.Expire(t, key+"-lost")
-	select {
-	case <-called:
-	case <-time.After(2 * h.TTL):
-		t.Fatal("OnEnd is not called")
-	}
+	within(t, called, 2*h.TTL, "OnEnd is not called")
 	s = h.sleep(ctx, t, c, key)
 	h.notify(ctx, t, key)
 	release(ctx, t, h.awake(t, s))

@@ -107,12 +107,7 @@ func conditionsAreIndependent(ctx context.Context, t testing.TB, h CondHarness, 
 func newLeaseNewFence(ctx context.Context, t testing.TB, h CondHarness, key string) {
 	c := h.New(t)
 	held := h.lock(ctx, t, c, key)
-	s := &sleeper{woken: make(chan *dlock.Lease, 1)}
-	go func() {
-		var lease *dlock.Lease
-		lease, s.err = c.A.Wait(ctx, held)
-		s.woken <- lease
-	}()
+	s := startSleeper(ctx, c, held)
 	between := h.lock(ctx, t, h.New(t), key)
 	wantErr(t, held.Err(), dlock.ErrReleased)
 	wantErr(t, held.Release(ctx), dlock.ErrReleased)

@@ -23,9 +23,7 @@ func fenceIncreases(ctx context.Context, t testing.TB, h Harness, key string) {
 }
 
 func fenceSurvivesWipe(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Wipe == nil {
-		t.Skip("the store cannot lose its data")
-	}
+	need(t, h.Wipe != nil, "the store cannot lose its data")
 	lease := acquire(ctx, t, h, h.New(t), key)
 	h.Wipe(t, key)
 	next := acquire(ctx, t, h, h.New(t), key)
@@ -50,7 +48,7 @@ func mutualExclusion(ctx context.Context, t testing.TB, h Harness, key string) {
 		for range goroutines {
 			wg.Go(func() {
 				for range rounds {
-					err := dlock.Do(ctx, l, key, func(_ context.Context, f dlock.Fence) error {
+					inside(ctx, t, l, key, func(f dlock.Fence) error {
 						if f == accepted || !f.Passes(accepted) {
 							return dlock.ErrFenced
 						}
@@ -58,9 +56,6 @@ func mutualExclusion(ctx context.Context, t testing.TB, h Harness, key string) {
 						n++
 						return nil
 					})
-					if err != nil {
-						t.Error(err)
-					}
 				}
 			})
 		}

@@ -23,7 +23,7 @@ func (h *History) Semaphore(s dlock.Semaphore) *HistoryClient {
 // RW returns a client that takes keys of l: one permit is a reader's, RWPermits are
 // the writer's. It makes one call at a time.
 func (h *History) RW(l dlock.RWLocker) *HistoryClient {
-	return &HistoryClient{h: h, id: h.client(), s: RWSemaphore(l), share: true}
+	return &HistoryClient{h: h, id: h.client(), s: rwSemaphore{l}, share: true}
 }
 
 // single is a lock as a semaphore with one permit.

@@ -97,10 +97,8 @@ func (l Load) round(ctx context.Context, c *HistoryClient, random *mathrand.Rand
 // a semaphore: all that a history takes. A reader has one.
 const RWPermits = 2
 
-// RWSemaphore is l in the shape of a semaphore, for a [Load] that takes one or
+// rwSemaphore is l in the shape of a semaphore, for a [Load] that takes one or
 // [RWPermits]. It is none: readers have no limit.
-func RWSemaphore(l dlock.RWLocker) dlock.Semaphore { return rwSemaphore{l} }
-
 type rwSemaphore struct{ l dlock.RWLocker }
 
 // Acquire implements [dlock.Semaphore].

@@ -15,40 +15,25 @@ import (
 // variable asks for it.
 func ServeHolder(t testing.TB, l dlock.Locker) {
 	t.Helper()
-	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
-		if o.MaxWait > 0 {
-			return l.Acquire(ctx, o.Key)
-		}
-		return l.TryAcquire(ctx, o.Key)
-	})
+	ServeSemaphore(t, single{l})
 }
 
 // ServeSemaphore is ServeHolder for [Holder.Semaphore].
 func ServeSemaphore(t testing.TB, s dlock.Semaphore) {
 	t.Helper()
-	serve(t, func(ctx context.Context, o order) (*dlock.Lease, error) {
-		if o.MaxWait > 0 {
-			return s.Acquire(ctx, o.Key, o.N)
-		}
-		return s.TryAcquire(ctx, o.Key, o.N)
-	})
-}
-
-func serve(t testing.TB, take func(context.Context, order) (*dlock.Lease, error)) {
-	t.Helper()
-	s := &served{take: take, out: json.NewEncoder(os.NewFile(3, "reports")), leases: map[string]*dlock.Lease{}}
+	serving := &served{s: s, out: json.NewEncoder(os.NewFile(3, "reports")), leases: map[string]*dlock.Lease{}}
 	in := json.NewDecoder(os.Stdin)
 	for {
 		var o order
 		if in.Decode(&o) != nil {
 			os.Exit(0)
 		}
-		go s.obey(t.Context(), o)
+		go serving.obey(t.Context(), o)
 	}
 }
 
 type served struct {
-	take func(context.Context, order) (*dlock.Lease, error)
+	s dlock.Semaphore
 
 	mu     sync.Mutex
 	out    *json.Encoder
@@ -64,12 +49,14 @@ func (s *served) obey(ctx context.Context, o order) {
 		s.say(answerTo(o, lease.Release(ctx)))
 		return
 	}
+	take := s.s.TryAcquire
 	if o.MaxWait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.MaxWait)
 		defer cancel()
+		take = s.s.Acquire
 	}
-	lease, err := s.take(ctx, o)
+	lease, err := take(ctx, o.Key, o.N)
 	got := answerTo(o, err)
 	if err == nil {
 		got.Fence = lease.Fence()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -27,9 +28,11 @@ func tryAcquireHeld(ctx context.Context, t testing.TB, h Harness, key string) {
 }
 
 func releaseFrees(ctx context.Context, t testing.TB, h Harness, key string) {
-	a := h.New(t)
+	l := h.side(h.New(t))
 	for range 3 {
-		release(ctx, t, acquire(ctx, t, h, a, key))
+		lease := acquire(ctx, t, h, l, key)
+		release(ctx, t, lease)
+		wantErr(t, lease.Release(ctx), dlock.ErrReleased)
 		wantFree(ctx, t, h, key)
 	}
 }
@@ -40,8 +43,12 @@ func releaseTwice(ctx context.Context, t testing.TB, h Harness, key string) {
 	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
 	wantErr(t, lease.Err(), dlock.ErrReleased)
 
-	// Of several at once, one releases.
-	lease = acquire(ctx, t, h, h.New(t), key)
+	releaseAtOnce(ctx, t, acquire(ctx, t, h, h.New(t), key))
+}
+
+// releaseAtOnce has several callers release lease at once. One of them does.
+func releaseAtOnce(ctx context.Context, t testing.TB, lease *dlock.Lease) {
+	t.Helper()
 	errs := make([]error, 4)
 	var wg sync.WaitGroup
 	for i := range errs {
@@ -57,28 +64,18 @@ func releaseTwice(ctx context.Context, t testing.TB, h Harness, key string) {
 
 func acquireWaits(ctx context.Context, t testing.TB, h Harness, key string) {
 	lease := acquire(ctx, t, h, h.New(t), key)
-	released := make(chan error, 1)
-	start := time.Now()
-	time.AfterFunc(h.TTL/2, func() { released <- lease.Release(ctx) })
-	second := acquire(ctx, t, h, h.New(t), key)
-	if d := time.Since(start); d < h.TTL/2 {
-		t.Errorf("acquired after %v, while it was held", d)
-	}
-	wantErr(t, <-released, nil)
-	release(ctx, t, second)
+	release(ctx, t, wantWait(ctx, t, lease, h.TTL/2, func() *dlock.Lease { return acquire(ctx, t, h, h.New(t), key) }))
 }
 
 func acquireInOrder(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.FIFO {
-		t.Skip("the backend does not grant in order")
-	}
+	need(t, h.FIFO, "the backend does not grant in order")
 	first := acquire(ctx, t, h, h.New(t), key)
-	inOrder(ctx, t, first, func() dlock.Locker { return h.New(t) }, h.queued)
+	inOrder(ctx, t, 5, first, func() dlock.Locker { return h.New(t) }, h.queued)
 }
 
-// inOrder has five waiters write their numbers down, under the key of first.
-func inOrder(ctx context.Context, t testing.TB, first *dlock.Lease, open func() dlock.Locker, queued func(context.Context, testing.TB, string, int)) {
-	const waiters = 5
+// inOrder has waiters write their numbers down, under the key of first.
+func inOrder(ctx context.Context, t testing.TB, waiters int, first *dlock.Lease, open func() dlock.Locker, queued func(context.Context, testing.TB, string, int)) {
+	t.Helper()
 	var (
 		wg    sync.WaitGroup
 		order []int // guarded by the lock under test
@@ -87,13 +84,10 @@ func inOrder(ctx context.Context, t testing.TB, first *dlock.Lease, open func() 
 	for i := range waiters {
 		l := open()
 		wg.Go(func() {
-			err := dlock.Do(ctx, l, key, func(context.Context, dlock.Fence) error {
+			inside(ctx, t, l, key, func(dlock.Fence) error {
 				order = append(order, i)
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 		queued(ctx, t, key, i+1)
 	}
@@ -119,13 +113,13 @@ func cancelled(ctx context.Context, t testing.TB, h Harness, key string) (known 
 
 	short, cancel := context.WithTimeout(ctx, h.TTL/2)
 	defer cancel()
-	_, late := h.New(t).Acquire(short, key)
+	_, late := h.side(h.New(t)).Acquire(short, key)
 	wantErr(t, late, context.DeadlineExceeded)
 
 	reason := errors.New("shutting down")
 	caused, end := context.WithCancelCause(ctx)
 	time.AfterFunc(h.TTL/2, func() { end(reason) })
-	_, err := h.New(t).Acquire(caused, key)
+	_, err := h.side(h.New(t)).Acquire(caused, key)
 	wantErr(t, err, context.Canceled)
 	wantErr(t, err, reason)
 
@@ -141,7 +135,7 @@ func cancelled(ctx context.Context, t testing.TB, h Harness, key string) (known 
 func deadContextAcquires(ctx context.Context, t testing.TB, h Harness, key string) {
 	dead, cancel := context.WithCancel(ctx)
 	cancel()
-	l := h.New(t)
+	l := h.side(h.New(t))
 	_, err := l.Acquire(dead, key)
 	wantErr(t, err, context.Canceled)
 	_, err = l.TryAcquire(dead, key)
@@ -151,7 +145,7 @@ func deadContextAcquires(ctx context.Context, t testing.TB, h Harness, key strin
 
 func deadContextReleases(ctx context.Context, t testing.TB, h Harness, key string) {
 	dead, cancel := context.WithCancel(ctx)
-	lease := acquire(dead, t, h, h.New(t), key)
+	lease := acquire(dead, t, h, h.side(h.New(t)), key)
 	cancel()
 	wantErr(t, lease.Err(), nil) // the lease outlives the context it was acquired with
 	release(dead, t, lease)
@@ -160,7 +154,7 @@ func deadContextReleases(ctx context.Context, t testing.TB, h Harness, key strin
 
 func keysAreIndependent(ctx context.Context, t testing.TB, h Harness, key string) {
 	a, b := h.New(t), h.New(t)
-	one, two := tryAcquire(ctx, t, a, key+"-1"), tryAcquire(ctx, t, b, key+"-2")
+	one, two := tryAcquire(ctx, t, h.side(a), key+"-1"), tryAcquire(ctx, t, h.side(b), key+"-2")
 	release(ctx, t, one)
 	_, err := a.TryAcquire(ctx, key+"-2")
 	wantErr(t, err, dlock.ErrHeld)
@@ -179,8 +173,9 @@ func keepsAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 }
 
 func lossIsReported(ctx context.Context, t testing.TB, h Harness, key string) {
-	lease := acquire(ctx, t, h, h.New(t), key)
+	lease := acquire(ctx, t, h, h.side(h.New(t)), key)
 	wantLossReported(ctx, t, h.TTL, func() { h.Expire(t, key) }, lease)
+	release(ctx, t, acquire(ctx, t, h, h.New(t), key))
 }
 
 // wantLossReported has the grants of leases expire, and checks that all learn of it.
@@ -194,12 +189,8 @@ func wantLossReported(ctx context.Context, t testing.TB, ttl time.Duration, expi
 		wantErr(t, lease.Err(), dlock.ErrLost)
 		wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	}
-	select {
-	case <-work.Done():
-		wantErr(t, context.Cause(work), dlock.ErrLost)
-	case <-time.After(ttl):
-		t.Fatal("the context of the lease continues")
-	}
+	within(t, work.Done(), ttl, "the context of the lease continues")
+	wantErr(t, context.Cause(work), dlock.ErrLost)
 }
 
 func lossHasAReason(ctx context.Context, t testing.TB, h Harness, key string) {
@@ -236,8 +227,5 @@ func lateRenewal(ctx context.Context, t testing.TB, h Harness, key string) {
 
 // pause lets d pass. It paces a case and decides nothing.
 func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
+	backoff.Sleep(ctx, d)
 }

@@ -93,7 +93,7 @@ func acquireAllLoses(ctx context.Context, t testing.TB, h Harness, key string) {
 }
 
 func acquireAllIsReentrant(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	a, b := key+"-a", key+"-b"
 	l := h.New(t)
 	outer := all(ctx, t, h, l, a, b)
@@ -143,15 +143,8 @@ func forceReleaseIsTold(ctx context.Context, t testing.TB, h Harness, key string
 	if next.Fence().Token <= lease.Fence().Token {
 		testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 	}
-	select {
-	case <-work.Done():
-	case <-time.After(h.TTL): // by a renewal: the end of the validity window has another reason
-		t.Fatal("the holder is not notified of it")
-	}
-	lost, ok := errors.AsType[*dlock.LostError](context.Cause(work))
-	if !ok || lost.Reason != dlock.Forced {
-		t.Errorf("cause = %v, want the reason %q", context.Cause(work), dlock.Forced)
-	}
+	within(t, work.Done(), h.TTL, "the holder is not notified") // by a renewal: the end of its validity has another reason
+	wantReason(t, context.Cause(work), dlock.Forced)
 	wantErr(t, lease.Release(ctx), dlock.ErrLost)
 	wantErr(t, next.Err(), nil)
 	release(ctx, t, next)
@@ -181,16 +174,11 @@ func (h Harness) wantMaxHold(t testing.TB, lease *dlock.Lease, start time.Time) 
 	if d := time.Since(start); d < h.limit()-h.TTL/4 {
 		t.Errorf("the lease ended after %v, want %v", d, h.limit())
 	}
-	lost, ok := errors.AsType[*dlock.LostError](lease.Err())
-	if !ok || lost.Reason != dlock.MaxHold {
-		t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.MaxHold)
-	}
+	wantReason(t, lease.Err(), dlock.MaxHold)
 }
 
 func maxHoldEndsTheLease(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Capped == nil {
-		t.Skip("leases last for as long as they are renewed")
-	}
+	need(t, h.Capped != nil, "leases last for as long as they are renewed")
 	start := time.Now()
 	l := h.Capped(t, h.limit())
 	lease, err := l.Acquire(ctx, key)
@@ -203,12 +191,11 @@ func maxHoldEndsTheLease(ctx context.Context, t testing.TB, h Harness, key strin
 // maxHoldEndsAllLeases: the limit is that of the grant, however many leases share it, and
 // whichever of them ends first.
 func maxHoldEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
-	if h.Capped == nil {
-		t.Skip("leases last for as long as they are renewed")
-	}
+	need(t, h.Reentrant, "a holder cannot enter again")
+	need(t, h.Capped != nil, "leases last for as long as they are renewed")
 	start := time.Now()
-	l := h.Capped(t, h.limit())
+	writer := h.Capped(t, h.limit())
+	l := h.side(writer)
 	outer, err := l.Acquire(ctx, key)
 	wantErr(t, err, nil)
 	inner, last := nested(ctx, t, l, outer, key), nested(ctx, t, l, outer, key)
@@ -217,28 +204,5 @@ func maxHoldEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key stri
 	release(ctx, t, outer)
 	h.wantMaxHold(t, inner, start)
 	h.wantMaxHold(t, last, start)
-	release(ctx, t, acquire(ctx, t, h, l, key))
-}
-
-// rwMaxHold is maxHoldEndsTheLease for writers and readers, with a second lease of each.
-func rwMaxHold(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.Capped == nil {
-		t.Skip("leases last for as long as they are renewed")
-	}
-	lh := Harness{TTL: h.TTL}
-	eachSide(key, func(key string, write bool) {
-		start := time.Now()
-		l := h.Capped(t, lh.limit())
-		outer, err := side(l, write).Acquire(ctx, key)
-		wantErr(t, err, nil)
-		if h.Reentrant {
-			inner := nested(ctx, t, reader{l}, outer, key)
-			defer inner.Release(ctx)
-			release(ctx, t, outer)
-			outer = inner
-		}
-		defer outer.Release(ctx)
-		lh.wantMaxHold(t, outer, start)
-		release(ctx, t, acquire(ctx, t, lh, l, key))
-	})
+	release(ctx, t, acquire(ctx, t, h, writer, key)) // the store is not notified, and forgets
 }

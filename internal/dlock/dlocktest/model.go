@@ -83,15 +83,20 @@ const ghost = "?"
 // LockModel is the lock that [dlock.Locker] promises. It has one holder at a time, and its tokens increase with every
 // grant. It never refuses a free lock, and only the holder can release it. Every key is a separate lock.
 func LockModel() porcupine.Model {
+	return model(lockState{}, lockState.step, maphash.Comparable[lockState])
+}
+
+// model is the model of a service, each of whose keys begins in a state. step reports whether it may answer a call so, and
+// returns its state afterwards.
+func model[S any](fresh S, step func(S, Call, Outcome) (bool, S), hash func(maphash.Seed, S) uint64) porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Partition: byKey,
-		Init:      func() any { return lockState{} },
+		Init:      func() any { return fresh },
 		Step: func(state, input, output any) (bool, any) {
-			s, c, o := state.(lockState), input.(Call), output.(Outcome)
-			return s.step(c, o)
+			return step(state.(S), input.(Call), output.(Outcome))
 		},
-		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state) },
+		Hash:              func(state any) uint64 { return hash(seed, state.(S)) },
 		DescribeOperation: describe,
 		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
 	}

@@ -1,7 +1,6 @@
 package dlocktest
 
 import (
-	"fmt"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -22,18 +21,8 @@ type condState struct {
 // With spurious a wait may end without a signal too: a store that fails must rather
 // wake one too many.
 func CondModel(spurious bool) porcupine.Model {
-	seed := maphash.MakeSeed()
-	return porcupine.Model{
-		Partition: byKey,
-		Init:      func() any { return condState{} },
-		Step: func(state, input, output any) (bool, any) {
-			s, c, o := state.(condState), input.(Call), output.(Outcome)
-			return s.step(c, o, spurious)
-		},
-		Hash:              func(state any) uint64 { return maphash.Comparable(seed, state) },
-		DescribeOperation: describe,
-		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
-	}
+	step := func(s condState, c Call, o Outcome) (bool, condState) { return s.step(c, o, spurious) }
+	return model(condState{}, step, maphash.Comparable[condState])
 }
 
 // step reports whether the condition may answer so, and what it is afterwards.

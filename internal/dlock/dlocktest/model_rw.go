@@ -1,8 +1,6 @@
 package dlocktest
 
 import (
-	"cmp"
-	"fmt"
 	"hash/maphash"
 	"slices"
 
@@ -11,13 +9,13 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// rwState is what the read/write lock remembers. It never changes a slice.
+// rwState is what the read/write lock remembers.
 type rwState struct {
 	forgetful bool
 	own       bool // readers have fencing tokens of their own
 
 	writer  holder // with no owner if nobody writes
-	readers []holder
+	readers holders
 	fence   dlock.Fence // of the last writer, or of the first reader
 	max     uint64      // the highest token so far, if readers have their own
 	ghosts  int         // attempts with an unknown outcome, which may have taken the lock for nobody
@@ -38,29 +36,14 @@ func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful:
 func RWModelOwnFences() porcupine.Model { return rwModel(rwState{own: true}) }
 
 func rwModel(fresh rwState) porcupine.Model {
-	seed := maphash.MakeSeed()
-	return porcupine.Model{
-		Partition: byKey,
-		Init:      func() any { return fresh },
-		Step: func(state, input, output any) (bool, any) {
-			s, c, o := state.(rwState), input.(Call), output.(Outcome)
-			return s.step(c, o)
-		},
-		Equal: func(a, b any) bool {
-			x, y := a.(rwState), b.(rwState)
-			return x.writer == y.writer && x.fence == y.fence && x.max == y.max && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
-		},
-		Hash: func(state any) uint64 {
-			s := state.(rwState)
-			sum := maphash.Comparable(seed, s.writer)
-			for _, r := range s.readers {
-				sum ^= maphash.Comparable(seed, r)
-			}
-			return sum
-		},
-		DescribeOperation: describe,
-		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	m := model(fresh, rwState.step, func(seed maphash.Seed, s rwState) uint64 {
+		return maphash.Comparable(seed, s.writer) ^ s.readers.hash(seed)
+	})
+	m.Equal = func(a, b any) bool {
+		x, y := a.(rwState), b.(rwState)
+		return x.writer == y.writer && x.fence == y.fence && x.max == y.max && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
 	}
+	return m
 }
 
 // step reports whether the lock may answer so, and what it is afterwards.
@@ -113,9 +96,9 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 	} else {
 		s.fence = o.Fence
 	}
-	i, held := s.find(o.owner())
+	i, held := s.readers.find(o.owner())
 	s.writer = holder{}
-	s.readers = slices.Insert(slices.Clone(s.readers), i, holder{owner: o.owner(), n: 1})
+	s.readers = s.readers.with(i, holder{owner: o.owner(), n: 1})
 	return legal && !held, s
 }
 
@@ -123,7 +106,7 @@ func (s rwState) release(owner string, r Result) (bool, rwState) {
 	if r == Unknown {
 		return true, s.expire(owner)
 	}
-	i, reads := s.find(owner)
+	i, reads := s.readers.find(owner)
 	var lapsing bool
 	switch {
 	case s.writer.owner == owner:
@@ -131,7 +114,7 @@ func (s rwState) release(owner string, r Result) (bool, rwState) {
 		s.writer = holder{}
 	case reads:
 		lapsing = s.readers[i].lapsing
-		s.readers = slices.Delete(slices.Clone(s.readers), i, i+1)
+		s.readers = s.readers.without(i)
 	default:
 		return r == Lost, s
 	}
@@ -142,14 +125,6 @@ func (s rwState) expire(owner string) rwState {
 	if s.writer.owner == owner {
 		s.writer.lapsing = true
 	}
-	if i, reads := s.find(owner); reads {
-		s.readers = slices.Clone(s.readers)
-		s.readers[i].lapsing = true
-	}
+	s.readers = s.readers.expire(owner)
 	return s
-}
-
-// find returns where owner is, or belongs, among the readers.
-func (s rwState) find(owner string) (int, bool) {
-	return slices.BinarySearchFunc(s.readers, owner, func(h holder, owner string) int { return cmp.Compare(h.owner, owner) })
 }

@@ -2,18 +2,17 @@ package dlocktest
 
 import (
 	"cmp"
-	"fmt"
 	"hash/maphash"
 	"slices"
 
 	"github.com/anishathalye/porcupine"
 )
 
-// semaphoreState is what the semaphore remembers. It never changes a slice.
+// semaphoreState is what the semaphore remembers.
 type semaphoreState struct {
 	limit   int
 	ghosts  int // permits that unknown attempts may have taken
-	holders []holder
+	holders holders
 }
 
 type holder struct {
@@ -22,32 +21,46 @@ type holder struct {
 	lapsing bool // the permits may be back
 }
 
+// holders are in the order of their owners. Nothing changes the slice.
+type holders []holder
+
+// find returns where owner is, or belongs.
+func (h holders) find(owner string) (int, bool) {
+	return slices.BinarySearchFunc(h, owner, func(h holder, owner string) int { return cmp.Compare(h.owner, owner) })
+}
+
+func (h holders) with(i int, one holder) holders { return slices.Insert(slices.Clone(h), i, one) }
+
+func (h holders) without(i int) holders { return slices.Delete(slices.Clone(h), i, i+1) }
+
+// expire returns h, in which the permits of owner may be back.
+func (h holders) expire(owner string) holders {
+	i, held := h.find(owner)
+	if held {
+		h = slices.Clone(h)
+		h[i].lapsing = true
+	}
+	return h
+}
+
+func (h holders) hash(seed maphash.Seed) (sum uint64) {
+	for _, one := range h {
+		sum ^= maphash.Comparable(seed, one)
+	}
+	return sum
+}
+
 // SemaphoreModel is what [dlock.Semaphore] promises. It never grants more permits than there are. It never refuses
 // free permits that nobody waits for, and releases only what is held. Every key is a separate semaphore. An expired
 // holder can explain a refusal, and prevents no grant.
 func SemaphoreModel(permits int) porcupine.Model {
-	seed := maphash.MakeSeed()
-	return porcupine.Model{
-		Partition: byKey,
-		Init:      func() any { return semaphoreState{limit: permits} },
-		Step: func(state, input, output any) (bool, any) {
-			s, c, o := state.(semaphoreState), input.(Call), output.(Outcome)
-			return s.step(c, o)
-		},
-		Equal: func(a, b any) bool {
-			x, y := a.(semaphoreState), b.(semaphoreState)
-			return x.limit == y.limit && x.ghosts == y.ghosts && slices.Equal(x.holders, y.holders)
-		},
-		Hash: func(state any) uint64 {
-			var sum uint64
-			for _, h := range state.(semaphoreState).holders {
-				sum ^= maphash.Comparable(seed, h)
-			}
-			return sum
-		},
-		DescribeOperation: describe,
-		DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+	m := model(semaphoreState{limit: permits}, semaphoreState.step,
+		func(seed maphash.Seed, s semaphoreState) uint64 { return s.holders.hash(seed) })
+	m.Equal = func(a, b any) bool {
+		x, y := a.(semaphoreState), b.(semaphoreState)
+		return x.limit == y.limit && x.ghosts == y.ghosts && slices.Equal(x.holders, y.holders)
 	}
+	return m
 }
 
 // step reports whether the semaphore may answer so, and what it is afterwards.
@@ -58,7 +71,8 @@ func (s semaphoreState) step(c Call, o Outcome) (bool, semaphoreState) {
 	case OpRelease:
 		return s.release(c.Owner, o.Result)
 	case OpExpire:
-		return true, s.expire(c.Owner)
+		s.holders = s.holders.expire(c.Owner)
+		return true, s
 	case OpResize:
 		s.limit = c.N
 		return true, s
@@ -77,11 +91,11 @@ func (s semaphoreState) take(n int, o Outcome) (bool, semaphoreState) {
 	}
 	switch o.Result {
 	case Done:
-		i, held := s.find(o.Fence.Owner)
+		i, held := s.holders.find(o.Fence.Owner)
 		if held || firm+n > s.limit {
 			return false, s
 		}
-		s.holders = slices.Insert(slices.Clone(s.holders), i, holder{owner: o.Fence.Owner, n: n})
+		s.holders = s.holders.with(i, holder{owner: o.Fence.Owner, n: n})
 		return true, s
 	case Refused:
 		return o.Queued || all+n > s.limit, s
@@ -96,27 +110,15 @@ func (s semaphoreState) take(n int, o Outcome) (bool, semaphoreState) {
 }
 
 func (s semaphoreState) release(owner string, r Result) (bool, semaphoreState) {
-	i, held := s.find(owner)
+	i, held := s.holders.find(owner)
 	lapsing := held && s.holders[i].lapsing
 	if r == Unknown {
-		return true, s.expire(owner)
+		s.holders = s.holders.expire(owner)
+		return true, s
 	}
 	legal := r == Done && held || r == Lost && (!held || lapsing)
 	if held {
-		s.holders = slices.Delete(slices.Clone(s.holders), i, i+1)
+		s.holders = s.holders.without(i)
 	}
 	return legal, s
-}
-
-func (s semaphoreState) expire(owner string) semaphoreState {
-	if i, held := s.find(owner); held {
-		s.holders = slices.Clone(s.holders)
-		s.holders[i].lapsing = true
-	}
-	return s
-}
-
-// find returns where owner is, or belongs, among the holders.
-func (s semaphoreState) find(owner string) (int, bool) {
-	return slices.BinarySearchFunc(s.holders, owner, func(h holder, owner string) int { return cmp.Compare(h.owner, owner) })
 }

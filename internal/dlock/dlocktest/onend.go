@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"testing"
-	"time"
 
 	"example.com/shop/internal/dlock"
 )
@@ -24,13 +23,9 @@ func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
 			<-blocked
 		})
 		take()
-		select {
-		case <-called:
-		case <-time.After(2 * h.TTL):
-			t.Fatal("OnEnd is not called")
-		}
+		within(t, called, 2*h.TTL, "OnEnd is not called")
 	}
-	if force, ok := other.(tracked).Locker.(dlock.ForceReleaser); ok {
+	if force, ok := own(other).(dlock.ForceReleaser); ok {
 		stuck(key+"-forced", func() { wantErr(t, force.ForceRelease(ctx, key+"-forced"), nil) })
 	}
 	stuck(key+"-lost", func() { h.Expire(t, key+"-lost") })
@@ -52,7 +47,7 @@ func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
 	wantErr(t, kept.Err(), nil)
 	release(ctx, t, kept)
 
-	closer, ok := l.(tracked).Locker.(closer)
+	closer, ok := own(l).(closer)
 	if !ok {
 		return
 	}
@@ -63,11 +58,7 @@ func blockingOnEnd(ctx context.Context, t testing.TB, h Harness, key string) {
 		defer close(closed)
 		_ = closer.Close(short) // it may wait for the callbacks, for as long as it has time
 	}()
-	select {
-	case <-closed:
-	case <-time.After(3 * h.TTL):
-		t.Error("Close has no end, while its context has")
-	}
+	within(t, closed, 3*h.TTL, "Close has no end, while its context has")
 }
 
 // closer is a client that can be closed.
@@ -85,15 +76,10 @@ func closeInsideOnEnd(ctx context.Context, t testing.TB, h Harness, key string) 
 		defer cancel()
 		closed <- closer.Close(bounded)
 	})
-	if force, ok := h.New(t).(tracked).Locker.(dlock.ForceReleaser); ok {
+	if force, ok := own(h.New(t)).(dlock.ForceReleaser); ok {
 		wantErr(t, force.ForceRelease(ctx, key), nil)
 	} else {
 		h.Expire(t, key)
 	}
-	select {
-	case err := <-closed:
-		wantErr(t, err, nil)
-	case <-time.After(6 * h.TTL):
-		t.Fatal("Close does not return")
-	}
+	wantErr(t, within(t, closed, 6*h.TTL, "Close does not return"), nil)
 }

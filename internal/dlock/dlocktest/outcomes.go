@@ -17,6 +17,7 @@ import (
 // side of a read/write lock.
 func sharedCases() []caseOf[Harness] {
 	return []caseOf[Harness]{
+		{"KeysAreIndependent", keysAreIndependent},
 		{"BlockingOnEndDelaysNobody", blockingOnEnd},
 		{"CloseInsideOnEnd", closeInsideOnEnd},
 		{"CloseEndsAllLeases", closeEndsAllLeases},
@@ -26,6 +27,19 @@ func sharedCases() []caseOf[Harness] {
 		{"CauseLeavesNoWaiter", causeLeavesNoWaiter},
 		{"RefusedReleaseIsRepeated", refusedRelease},
 		{"ForeignValueIsAHolder", foreignValue},
+	}
+}
+
+// exclusiveCases are promises of a lock, and of both sides of a read/write lock.
+func exclusiveCases() []caseOf[Harness] {
+	return []caseOf[Harness]{
+		{"ReleaseFrees", releaseFrees},
+		{"DeadContextAcquiresNothing", deadContextAcquires},
+		{"DeadContextStillReleases", deadContextReleases},
+		{"LossIsReported", lossIsReported},
+		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
+		{"ReentryRefused", reentryRefused},
+		{"MaxHoldEndsAllLeases", maxHoldEndsAllLeases},
 	}
 }
 
@@ -95,9 +109,7 @@ func cancel(ctx context.Context, t testing.TB, all []attempt) []error {
 // causeIsNoAnswer cancels requests that the store has not answered. They arrive later,
 // and what they take is released, whatever the callers had for a reason.
 func causeIsNoAnswer(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	causes := h.causes()
 	lockers, links := make([]dlock.Locker, len(causes)), make([]Link, len(causes))
 	for i := range causes {
@@ -116,12 +128,9 @@ func causeIsNoAnswer(ctx context.Context, t testing.TB, h Harness, key string) {
 	}
 	healed := time.Now()
 	next := h.New(t)
-	for i, a := range all {
-		lease := acquire(ctx, t, h, next, a.key)
-		if d := time.Since(healed); d > 2*h.TTL/3 {
-			t.Errorf("cancelled with %v: the key was free only after %v; the TTL is %v", causes[i], d, h.TTL)
-		}
-		release(ctx, t, lease)
+	for _, a := range all {
+		t.Logf("cancelled with %v", a.cause)
+		wantFreeSoon(ctx, t, h, next, a.key, healed)
 	}
 }
 
@@ -141,24 +150,16 @@ func causeLeavesNoWaiter(ctx context.Context, t testing.TB, h Harness, key strin
 	errs := cancel(ctx, t, all)
 	for i, a := range all {
 		release(ctx, t, leases[i])
-		released := time.Now()
-		lease := acquire(ctx, t, h, holder, a.key)
-		if d := time.Since(released); d > 2*h.TTL/3 {
-			t.Errorf("Acquire = %v: the key was free only after %v; the TTL is %v", errs[i], d, h.TTL)
-		}
-		release(ctx, t, lease)
+		t.Logf("Acquire = %v", errs[i])
+		wantFreeSoon(ctx, t, h, holder, a.key, time.Now())
 	}
 }
 
 // refusedRelease breaks the network for the moment of a release.
 func refusedRelease(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	behind, link := h.Behind(t)
-	if link.Refuse == nil {
-		t.Skip("the network refuses nothing")
-	}
+	need(t, link.Refuse != nil, "the network refuses nothing")
 	lease := acquire(ctx, t, h, h.side(behind), key)
 	link.Refuse()
 	err := lease.Release(ctx)
@@ -167,18 +168,12 @@ func refusedRelease(ctx context.Context, t testing.TB, h Harness, key string) {
 	if errors.Is(err, dlock.ErrLost) {
 		t.Errorf("Release = %v, want the error of the network", err)
 	}
-	next := acquire(ctx, t, h, h.New(t), key)
-	if d := time.Since(healed); d > 2*h.TTL/3 {
-		t.Errorf("Release = %v: the key was free only after %v; the TTL is %v", err, d, h.TTL)
-	}
-	release(ctx, t, next)
+	wantFreeSoon(ctx, t, h, h.New(t), key, healed)
 }
 
 // foreignValue has something in the place of a holder that no client has put there.
 func foreignValue(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Foreign == nil {
-		t.Skip("nothing else can be in the place of a holder")
-	}
+	need(t, h.Foreign != nil, "nothing else can be in the place of a holder")
 	l := h.New(t)
 	h.Foreign(t, key)
 	short, cancel := context.WithTimeout(ctx, h.TTL)
@@ -189,12 +184,12 @@ func foreignValue(ctx context.Context, t testing.TB, h Harness, key string) {
 	defer stop()
 	_, err = l.Acquire(waited, key)
 	wantErr(t, err, context.DeadlineExceeded)
-	if in, ok := l.(tracked).Locker.(dlock.Inspector); ok {
+	if in, ok := own(l).(dlock.Inspector); ok {
 		if state, err := in.Inspect(ctx, key); err != nil || !state.Held {
 			t.Errorf("Inspect = %+v, %v, want that it is held", state, err)
 		}
 	}
-	if force, ok := l.(tracked).Locker.(dlock.ForceReleaser); ok {
+	if force, ok := own(l).(dlock.ForceReleaser); ok {
 		wantErr(t, force.ForceRelease(ctx, key), nil)
 	} else {
 		h.Expire(t, key)

@@ -18,46 +18,27 @@ import (
 
 // fifoByLog has every waiter write its number down, under the lock.
 func fifoByLog(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.FIFO {
-		t.Skip("the backend does not grant in order")
-	}
+	need(t, h.FIFO, "the backend does not grant in order")
 	const waiters = 24
 	clients := 3
 	if h.Shares {
 		clients = waiters
 	}
-	in := optional[dlock.Inspector](t, h.New(t))
 	first := acquire(ctx, t, h, h.New(t), key)
 	var lockers []dlock.Locker
 	for range clients {
 		lockers = append(lockers, h.New(t))
 	}
-	var (
-		wg  sync.WaitGroup
-		log []int // guarded by the lock under test
-	)
-	for i := range waiters {
-		wg.Go(func() {
-			err := dlock.Do(ctx, lockers[i%clients], key, func(context.Context, dlock.Fence) error {
-				log = append(log, i)
-				return nil
-			})
-			if err != nil {
-				t.Error(err)
-			}
-		})
-		wantWaiters(ctx, t, h, in, key, i+1)
+	next := 0
+	turn := func() dlock.Locker {
+		next++
+		return lockers[next%clients]
 	}
-	release(ctx, t, first)
-	wg.Wait()
-	if len(log) != waiters || !slices.IsSorted(log) {
-		t.Fatalf("granted in the order %v", log)
-	}
+	inOrder(ctx, t, waiters, first, turn, h.inspecting(ctx, h.New(t)).queued)
 }
 
 // handOff returns how long it takes from a release until the waiter of to has the key.
 func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker, key string) time.Duration {
-	in := optional[dlock.Inspector](t, from)
 	first := acquire(ctx, t, h, from, key)
 	granted := make(chan time.Time, 1)
 	var wg sync.WaitGroup
@@ -71,7 +52,7 @@ func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker
 		}
 		lease.Release(ctx)
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.inspecting(ctx, from).queued(ctx, t, key, 1)
 	pause(ctx, rand.N(h.FallbackPoll/2)) // anywhere between two polls
 	start := time.Now()
 	release(ctx, t, first)
@@ -79,9 +60,7 @@ func handOff(ctx context.Context, t testing.TB, h Harness, from, to dlock.Locker
 }
 
 func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.FallbackPoll == 0 {
-		t.Skip("there are no messages")
-	}
+	need(t, h.FallbackPoll > 0, "there are no messages")
 	a, b := h.New(t), h.New(t)
 	handOff(ctx, t, h, a, b, key) // subscribed
 	var took []time.Duration
@@ -96,9 +75,7 @@ func handOffWithoutPolling(ctx context.Context, t testing.TB, h Harness, key str
 }
 
 func lostNotification(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Deaf == nil {
-		t.Skip("there are no messages")
-	}
+	need(t, h.Deaf != nil, "there are no messages")
 	a, deaf := h.New(t), h.Deaf(t)
 	for range 3 {
 		if d := handOff(ctx, t, h, a, deaf, key); d > h.FallbackPoll+h.TTL/4 {
@@ -109,15 +86,11 @@ func lostNotification(ctx context.Context, t testing.TB, h Harness, key string) 
 
 // deadWaiterIsPassedOver has a client die in the queue.
 func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Behind == nil || !h.FIFO {
-		t.Skip("no client can die in a queue")
-	}
-	in := optional[dlock.Inspector](t, h.New(t))
+	need(t, h.Behind != nil && h.FIFO, "no client can die in a queue")
 	first := acquire(ctx, t, h, h.New(t), key)
 	dying, link := h.Behind(t)
 	gone, end := context.WithCancel(ctx)
-	var wg, dead sync.WaitGroup
-	defer wg.Wait()
+	var dead sync.WaitGroup
 	defer link.Heal()
 	defer dead.Wait() // before its last request gets through: the key is free then
 	defer end()
@@ -127,24 +100,14 @@ func deadWaiterIsPassedOver(ctx context.Context, t testing.TB, h Harness, key st
 			lease.Release(ctx)
 		}
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.queued(ctx, t, key, 1)
 	link.Cut()
-	granted := make(chan error, 1)
-	wg.Go(func() {
-		lease, err := h.New(t).Acquire(ctx, key)
-		granted <- err
-		if err == nil {
-			lease.Release(ctx)
-		}
-	})
-	wantWaiters(ctx, t, h, in, key, 2)
+	next := acquiring(ctx, h.New(t), key)
+	h.queued(ctx, t, key, 2)
 	release(ctx, t, first)
-	select {
-	case err := <-granted:
-		wantErr(t, err, nil)
-	case <-time.After(3 * h.TTL):
-		t.Fatalf("the next waiter does not get the key within %v", 3*h.TTL)
-	}
+	got := within(t, next, 3*h.TTL, "the next waiter has no key")
+	wantErr(t, got.err, nil)
+	release(ctx, t, got.lease)
 }
 
 // waitersLeaveNothing has a crowd of waiters give up at random moments, among them
@@ -213,9 +176,7 @@ func timedOut(err error) bool {
 // privateKeysNeverStall has 32 goroutines use a key each over a network that
 // stalls again and again. Nobody waits for anybody, so all must get on.
 func privateKeysNeverStall(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	const goroutines, limit = 32, 2 * time.Second
 	l, link := h.Behind(t)
 	undisturbed := h.New(t)

@@ -9,12 +9,6 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-func (h Harness) needReentrancy(t testing.TB) {
-	if !h.Reentrant {
-		t.Skip("a holder cannot enter again")
-	}
-}
-
 // nested acquires key again in the name of its holder.
 func nested(ctx context.Context, t testing.TB, l dlock.Locker, holder *dlock.Lease, key string) *dlock.Lease {
 	within, cancel := holder.Context(ctx)
@@ -27,7 +21,7 @@ func nested(ctx context.Context, t testing.TB, l dlock.Locker, holder *dlock.Lea
 }
 
 func reentrantIsCounted(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l, other := h.New(t), h.New(t)
 	outer := acquire(ctx, t, h, l, key)
 	inner := nested(ctx, t, l, outer, key)
@@ -53,7 +47,7 @@ func reentrantIsCounted(ctx context.Context, t testing.TB, h Harness, key string
 // reentrantNeedsTheContext: without the context of the lease the same client is
 // another owner, and so is another client with it.
 func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
 	_, err := l.TryAcquire(ctx, key)
@@ -78,10 +72,8 @@ func reentrantNeedsTheContext(ctx context.Context, t testing.TB, h Harness, key 
 }
 
 func reentrantCostsNoRoundTrip(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Reentrant, "a holder cannot enter again")
+	need(t, h.Behind != nil, "there is no network")
 	l, link := h.Behind(t)
 	outer := acquire(ctx, t, h, l, key)
 	link.Cut()
@@ -95,7 +87,7 @@ func reentrantCostsNoRoundTrip(ctx context.Context, t testing.TB, h Harness, key
 }
 
 func reentrantLossEndsAll(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	outer := acquire(ctx, t, h, l, key)
 	inner := nested(ctx, t, l, outer, key)
@@ -109,7 +101,7 @@ func reentrantLossEndsAll(ctx context.Context, t testing.TB, h Harness, key stri
 
 // nestedOnLostLease tries with the context of a lease that is gone, cancelled and not.
 func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
+	need(t, h.Reentrant, "a holder cannot enter again")
 	l := h.New(t)
 	lease := acquire(ctx, t, h, l, key)
 	within, cancel := lease.Context(ctx)
@@ -124,21 +116,24 @@ func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string)
 	}
 }
 
+// reentryRefused enters again where that is off: each caller would wait for itself, a writer as a reader, too.
 func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
-	if h.NoReentry == nil {
-		t.Skip("reentrancy cannot be turned off")
-	}
+	need(t, h.NoReentry != nil, "reentrancy cannot be turned off")
 	l := h.NoReentry(t)
-	lease, err := l.Acquire(ctx, key)
+	lease, err := h.side(l).Acquire(ctx, key)
 	wantErr(t, err, nil)
 	defer lease.Release(ctx)
 	within, cancel := lease.Context(ctx)
 	defer cancel()
+	all := []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire}
+	if rw, ok := own(l).(dlock.RWLocker); ok {
+		all = append(all, rw.AcquireRead, rw.TryAcquireRead)
+	}
 	start := time.Now()
-	_, err = l.Acquire(within, key)
-	wantErr(t, err, dlock.ErrReentry)
-	_, err = l.TryAcquire(within, key)
-	wantErr(t, err, dlock.ErrReentry)
+	for _, again := range all {
+		_, err = again(within, key)
+		wantErr(t, err, dlock.ErrReentry)
+	}
 	if d := time.Since(start); d > h.TTL {
 		t.Errorf("the refusal took %v", d)
 	}
@@ -148,19 +143,13 @@ func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
 // reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is granted the key. The
 // rollback that follows the end of the lease must not follow the end of one of several leases.
 func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {
-	h.needReentrancy(t)
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Reentrant, "a holder cannot enter again")
+	need(t, h.Behind != nil, "there is no network")
 	behind, link := h.Behind(t)
 	waiter, rival := h.side(behind), h.New(t)
 	release(ctx, t, acquire(ctx, t, h, waiter, key)) // connected
 	first := acquire(ctx, t, h, rival, key)
-	granted := make(chan result, 1)
-	go func() {
-		lease, err := waiter.Acquire(ctx, key)
-		granted <- result{lease, err}
-	}()
+	granted := acquiring(ctx, waiter, key)
 	h.queued(ctx, t, key, 1)
 	link.LoseReply()
 	for end := time.Now().Add(2 * h.TTL); link.Lost() == 0; pause(ctx, h.TTL/300) {

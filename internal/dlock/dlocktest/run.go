@@ -67,18 +67,6 @@ func slowness(ctx context.Context, l dlock.Locker, key string) (longest time.Dur
 	return longest
 }
 
-// wantWaiters waits until n wait for key.
-func wantWaiters(ctx context.Context, t testing.TB, h Harness, in dlock.Inspector, key string, n int) {
-	var state dlock.State
-	for end := time.Now().Add(5 * h.TTL); time.Now().Before(end); pause(ctx, 2*time.Millisecond) {
-		var err error
-		if state, err = in.Inspect(ctx, key); err == nil && state.Waiters == n {
-			return
-		}
-	}
-	t.Fatalf("%d wait for the key, want %d", state.Waiters, n)
-}
-
 // queued returns once n wait for key, or may do so, if the store does not report it.
 func (h Harness) queued(ctx context.Context, t testing.TB, key string, n int) {
 	t.Helper()
@@ -88,34 +76,35 @@ func (h Harness) queued(ctx context.Context, t testing.TB, key string, n int) {
 // queuedBehind is queued, but also returns when the holder's lease has ended: a waiter may have the key then.
 func (h Harness) queuedBehind(ctx context.Context, t testing.TB, ended <-chan struct{}, key string, n int) {
 	t.Helper()
-	waiting := h.waiters
-	if waiting == nil && h.FIFO {
-		l := h.New(t)
-		if own, ok := l.(tracked); ok {
-			l = own.Locker
-		}
-		if in, ok := l.(dlock.Inspector); ok {
-			waiting = func(_ testing.TB, key string) int {
-				if state, err := in.Inspect(ctx, key); err == nil {
-					return state.Waiters
-				}
-				return -1
-			}
-		}
+	if h.waiters == nil && h.FIFO {
+		h = h.inspecting(ctx, h.New(t))
 	}
-	if waiting == nil {
+	if h.waiters == nil {
 		pause(ctx, h.TTL/10)
 		return
 	}
-	for waiting(t, key) != n {
+	for h.waiters(t, key) != n {
 		select {
 		case <-ended:
 			return
 		default:
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("%d wait for the key, want %d", waiting(t, key), n)
+			t.Fatalf("%d wait for the key, want %d", h.waiters(t, key), n)
 		}
 		pause(ctx, h.TTL/1000)
 	}
+}
+
+// inspecting returns h with l as the client that counts those who wait, if it can.
+func (h Harness) inspecting(ctx context.Context, l dlock.Locker) Harness {
+	if in, ok := own(l).(dlock.Inspector); ok {
+		h.waiters = func(_ testing.TB, key string) int {
+			if state, err := in.Inspect(ctx, key); err == nil {
+				return state.Waiters
+			}
+			return -1
+		}
+	}
+	return h
 }

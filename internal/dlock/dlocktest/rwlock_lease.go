@@ -2,7 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -43,9 +42,7 @@ func writerGetsNewFence(ctx context.Context, t testing.TB, h RWHarness, key stri
 
 // readersShareTheFence has readers follow a writer, and share what it left behind.
 func readersShareTheFence(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if !h.SharedFence {
-		t.Skip("the backend gives readers fences of their own")
-	}
+	need(t, h.SharedFence, "the backend gives readers fences of their own")
 	fresh := []*dlock.Lease{rwTake(ctx, t, h, key, false), rwTake(ctx, t, h, key, false)}
 	if a, b := fresh[0].Fence(), fresh[1].Fence(); a != b || a.Owner == "" {
 		t.Errorf("readers of a new key have the fences %+v and %+v", a, b)
@@ -86,35 +83,20 @@ func rwKeepsAlive(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	release(ctx, t, r)
 }
 
-func rwLossIsReported(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	eachSide(key, func(key string, write bool) {
-		lease := rwTake(ctx, t, h, key, write)
-		wantLossReported(ctx, t, h.TTL, func() { h.Expire(t, key) }, lease)
-		release(ctx, t, rwTake(ctx, t, h, key, true))
-	})
-}
-
-func lateReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	late := rwTake(ctx, t, h, key, false)
-	h.Expire(t, key)
-	holder := rwTake(ctx, t, h, key, true)
-	wantErr(t, late.Release(ctx), dlock.ErrLost)
-	rwWantHeld(ctx, t, h, key, true)
-	wantErr(t, holder.Err(), nil)
-	if h.SharedFence && late.Fence().Passes(holder.Fence()) {
-		t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+// isLate has a writer, or a reader, release what it has lost to the other side.
+func isLate(write bool) func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+	return func(ctx context.Context, t testing.TB, h RWHarness, key string) {
+		late := rwTake(ctx, t, h, key, write)
+		h.Expire(t, key)
+		holder := rwTake(ctx, t, h, key, !write)
+		wantErr(t, late.Release(ctx), dlock.ErrLost)
+		rwWantHeld(ctx, t, h, key, !write)
+		wantErr(t, holder.Err(), nil)
+		if !write && h.SharedFence && late.Fence().Passes(holder.Fence()) {
+			t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+		}
+		release(ctx, t, holder)
 	}
-	release(ctx, t, holder)
-}
-
-func lateWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	late := rwTake(ctx, t, h, key, true)
-	h.Expire(t, key)
-	holder := rwTake(ctx, t, h, key, false)
-	wantErr(t, late.Release(ctx), dlock.ErrLost)
-	rwWantHeld(ctx, t, h, key, false)
-	wantErr(t, holder.Err(), nil)
-	release(ctx, t, holder)
 }
 
 // deadReader has a writer wait for a reader that never releases.
@@ -157,9 +139,7 @@ func deadWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 
 // deadWaiter has a writer die while it waits: readers must not wait for it.
 func deadWaiter(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	l, link := h.Behind(t)
 	first := rwTake(ctx, t, h, key, false)
 	gone, giveUp := context.WithCancel(ctx)
@@ -181,49 +161,12 @@ func deadWaiter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	release(ctx, t, first)
 }
 
-// rwBlackHole cuts a holder off at random phases of its renewal. It must know
-// before anyone else can hold the key.
 func rwBlackHole(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
-	cutOff, link := h.Behind(t)
+	need(t, h.Behind != nil, "there is no network")
+	l, link := h.Behind(t)
 	for _, write := range []bool{true, false} {
-		lease := acquire(ctx, t, Harness{TTL: h.TTL}, side(cutOff, write), key)
-		pause(ctx, rand.N(h.TTL))
-		wantErr(t, lease.Err(), nil)
-		link.Cut()
-		second := rwTake(ctx, t, h, key, true)
-		select {
-		case <-lease.Done():
-		default:
-			t.Fatal("granted to another, and the holder does not know")
-		}
-		wantErr(t, lease.Err(), dlock.ErrLost)
-		link.Heal()
-		release(ctx, t, second)
-	}
-}
-
-// rwReplyLostAcquire lets the store grant the key to a client that is never notified of it.
-func rwReplyLostAcquire(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
-	for _, write := range []bool{true, false} {
-		l, link := h.Behind(t)                                        // what the one before has to release takes no part
-		release(ctx, t, acquire(ctx, t, Harness{TTL: h.TTL}, l, key)) // connected
-		link.LoseReply()
-		start := time.Now()
-		_, err := side(l, write).TryAcquire(ctx, key)
-		wantErr(t, err, dlock.ErrUncertain)
-		if link.Lost() != 1 {
-			t.Fatal("no reply was lost, so the case proves nothing")
-		}
-		lease := rwTake(ctx, t, h, key, true)
-		if d := time.Since(start); d > 2*h.TTL/3 {
-			t.Errorf("the key was free only after %v; the TTL is %v", d, h.TTL)
-		}
-		release(ctx, t, lease)
+		cutOff(ctx, t, h.TTL, link,
+			func() *dlock.Lease { return acquire(ctx, t, Harness{TTL: h.TTL}, side(l, write), key) },
+			func() *dlock.Lease { return rwTake(ctx, t, h, key, true) })
 	}
 }

@@ -2,7 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -10,21 +9,8 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// rwOptional returns the client behind l as a T, or skips the case.
-func rwOptional[T any](t testing.TB, l dlock.RWLocker) T {
-	t.Helper()
-	if own, ok := l.(trackedRW); ok {
-		l = own.RWLocker
-	}
-	power, ok := l.(T)
-	if !ok {
-		t.Skipf("%T is no %T", l, (*T)(nil))
-	}
-	return power
-}
-
 func rwInspectTells(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	in := rwOptional[dlock.Inspector](t, h.New(t))
+	in := optional[dlock.Inspector](t, h.New(t))
 	state, err := in.Inspect(ctx, key)
 	wantErr(t, err, nil)
 	if state != (dlock.State{Key: key}) {
@@ -48,7 +34,7 @@ func rwInspectTells(ctx context.Context, t testing.TB, h RWHarness, key string) 
 
 // rwForceRelease frees key over the head of a writer, and of two readers.
 func rwForceRelease(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	force := rwOptional[dlock.ForceReleaser](t, h.New(t))
+	force := optional[dlock.ForceReleaser](t, h.New(t))
 	wantErr(t, force.ForceRelease(ctx, key), nil) // nobody holds it
 	eachSide(key, func(key string, write bool) {
 		forced := []*dlock.Lease{rwTake(ctx, t, h, key, write)}
@@ -62,10 +48,7 @@ func rwForceRelease(ctx context.Context, t testing.TB, h RWHarness, key string) 
 				testbedtest.Final(t, "fence %+v follows %+v", next.Fence(), lease.Fence())
 			}
 			waitDone(t, lease, h.TTL) // by its next renewal
-			lost, ok := errors.AsType[*dlock.LostError](lease.Err())
-			if !ok || lost.Reason != dlock.Forced {
-				t.Errorf("Err = %v, want the reason %q", lease.Err(), dlock.Forced)
-			}
+			wantReason(t, lease.Err(), dlock.Forced)
 			wantErr(t, lease.Release(ctx), dlock.ErrLost)
 		}
 		wantErr(t, next.Err(), nil)

@@ -10,9 +10,7 @@ import (
 // nestedReader reads again while a writer waits for its first lease, and is
 // refused when it would have to wait for itself.
 func nestedReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if !h.Reentrant {
-		t.Skip("the backend is not reentrant")
-	}
+	need(t, h.Reentrant, "the backend is not reentrant")
 	l := h.New(t)
 	outer := tryAcquire(ctx, t, reader{l}, key)
 	work, cancel := outer.Context(ctx)
@@ -43,9 +41,7 @@ func nestedReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
 }
 
 func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if !h.Reentrant {
-		t.Skip("the backend is not reentrant")
-	}
+	need(t, h.Reentrant, "the backend is not reentrant")
 	l := h.New(t)
 	outer := tryAcquire(ctx, t, l, key)
 	work, cancel := outer.Context(ctx)
@@ -64,25 +60,4 @@ func writerMayRead(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	_, err := l.AcquireRead(work, key)
 	wantErr(t, err, dlock.ErrLost)
 	rwWantFree(ctx, t, h, key)
-}
-
-// rwReentryRefused has a writer, and then a reader, enter again where that is off: each
-// would wait for itself.
-func rwReentryRefused(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	if h.NoReentry == nil {
-		t.Skip("reentrancy cannot be turned off")
-	}
-	eachSide(key, func(key string, write bool) {
-		l := h.NoReentry(t)
-		lease, err := side(l, write).Acquire(ctx, key)
-		wantErr(t, err, nil)
-		defer lease.Release(ctx)
-		within, cancel := lease.Context(ctx)
-		defer cancel()
-		for _, again := range []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire, l.AcquireRead, l.TryAcquireRead} {
-			_, err := again(within, key)
-			wantErr(t, err, dlock.ErrReentry)
-		}
-		wantErr(t, lease.Err(), nil)
-	})
 }

@@ -46,79 +46,11 @@ func writerExcludesAll(ctx context.Context, t testing.TB, h RWHarness, key strin
 	release(ctx, t, tryAcquire(ctx, t, reader{a}, key))
 }
 
-func rwReleaseFrees(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	eachSide(key, func(key string, write bool) {
-		for range 3 {
-			lease := rwTake(ctx, t, h, key, write)
-			release(ctx, t, lease)
-			wantErr(t, lease.Release(ctx), dlock.ErrReleased)
-			rwWantFree(ctx, t, h, key)
-		}
-	})
-}
-
 func rwAcquireWaits(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	for _, pair := range [][2]bool{{true, true}, {true, false}, {false, true}} {
 		lease := rwTake(ctx, t, h, key, pair[0])
-		released := make(chan error, 1)
-		start := time.Now()
-		time.AfterFunc(h.TTL/4, func() { released <- lease.Release(ctx) })
-		second := rwTake(ctx, t, h, key, pair[1])
-		if d := time.Since(start); d < h.TTL/4 {
-			t.Errorf("acquired after %v, while it was held", d)
-		}
-		wantErr(t, <-released, nil)
-		release(ctx, t, second)
+		release(ctx, t, wantWait(ctx, t, lease, h.TTL/4, func() *dlock.Lease { return rwTake(ctx, t, h, key, pair[1]) }))
 	}
-}
-
-func rwDeadContextAcquires(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	dead, cancel := context.WithCancel(ctx)
-	cancel()
-	eachSide(key, func(key string, write bool) {
-		l := side(h.New(t), write)
-		_, err := l.Acquire(dead, key)
-		wantErr(t, err, context.Canceled)
-		_, err = l.TryAcquire(dead, key)
-		wantErr(t, err, context.Canceled)
-		rwWantFree(ctx, t, h, key)
-	})
-}
-
-func rwDeadContextReleases(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	eachSide(key, func(key string, write bool) {
-		dead, cancel := context.WithCancel(ctx)
-		lease := rwTake(dead, t, h, key, write)
-		cancel()
-		wantErr(t, lease.Err(), nil) // the lease outlives the context it was acquired with
-		release(dead, t, lease)
-		rwWantFree(ctx, t, h, key)
-	})
-}
-
-func cancelledReader(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	for range 3 { // on a busy machine an answer may be late
-		if cancelledWait(ctx, t, h, key) {
-			return
-		}
-	}
-	t.Error("whether a cancelled reader is inside is never known")
-}
-
-// cancelledWait has a reader give up, and reports whether it was known that it had nothing.
-func cancelledWait(ctx context.Context, t testing.TB, h RWHarness, key string) (known bool) {
-	lease := rwTake(ctx, t, h, key, true)
-	short, cancel := context.WithTimeout(ctx, h.TTL/2)
-	defer cancel()
-	_, err := h.New(t).AcquireRead(short, key)
-	wantErr(t, err, context.DeadlineExceeded)
-	release(ctx, t, lease)
-	if errors.Is(err, dlock.ErrUncertain) {
-		release(ctx, t, rwTake(ctx, t, h, key, true)) // it is released in the background
-		return false
-	}
-	rwWantFree(ctx, t, h, key)
-	return true
 }
 
 // cancelledWriter has a writer give up for whom readers already wait.
@@ -192,21 +124,14 @@ func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key strin
 	}
 	for i := range clients * goroutines {
 		l := h.New(t)
-		isWriter := i%goroutines == 0
+		isWriter, use := i%goroutines == 0, read
 		if isWriter {
 			wrote += rounds
+			use = write
 		}
 		wg.Go(func() {
 			for range rounds {
-				err := dlock.Do(ctx, side(l, isWriter), key, func(_ context.Context, f dlock.Fence) error {
-					if isWriter {
-						return write(f)
-					}
-					return read(f)
-				})
-				if err != nil {
-					t.Error(err)
-				}
+				inside(ctx, t, side(l, isWriter), key, use)
 			}
 		})
 	}
@@ -238,9 +163,7 @@ func rwWaitersLeaveNothing(ctx context.Context, t testing.TB, h RWHarness, key s
 	wg.Wait()
 	start := time.Now()
 	last := rwTake(ctx, t, h, key, true) // what a late answer took is released soon
-	if d := time.Since(start); d > 2*h.TTL/3 {
-		t.Errorf("the key was free only after %v, as if somebody had left with it", d)
-	}
+	wantSoon(t, h.TTL, start)
 	h.queued(ctx, t, key, 0)
 	release(ctx, t, last)
 	rwWantFree(ctx, t, h, key)

@@ -64,7 +64,6 @@ func semaphoreCases() []caseOf[SemaphoreHarness] {
 		{"DeadContextAcquiresNothing", semDeadContextAcquires},
 		{"DeadContextStillReleases", semDeadContextReleases},
 		{"WaitersLeaveNothing", semWaitersLeaveNothing},
-		{"KeysAreIndependent", semKeysAreIndependent},
 		{"ReleaseTwice", semReleaseTwice},
 		{"ReleaseNeverMoreThanHeld", semReleaseNeverMore},
 		{"KeepsAlive", semKeepsAlive},
@@ -135,33 +134,15 @@ type trackedSemaphore struct {
 
 // Acquire implements [dlock.Semaphore].
 func (s trackedSemaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	return s.track(s.Semaphore.Acquire(ctx, key, n))
+	return tracked{t: s.t}.track(s.Semaphore.Acquire(ctx, key, n))
 }
 
 // TryAcquire implements [dlock.Semaphore].
 func (s trackedSemaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	return s.track(s.Semaphore.TryAcquire(ctx, key, n))
+	return tracked{t: s.t}.track(s.Semaphore.TryAcquire(ctx, key, n))
 }
 
-func (s trackedSemaphore) track(lease *dlock.Lease, err error) (*dlock.Lease, error) {
-	if err == nil {
-		s.t.Cleanup(func() { lease.Release(s.t.Context()) })
-	}
-	return lease, err
-}
-
-// resizer returns what resizes the semaphores of s, or skips the case.
-func resizer(t testing.TB, s dlock.Semaphore) dlock.Resizer {
-	t.Helper()
-	if tracked, ok := s.(trackedSemaphore); ok {
-		s = tracked.Semaphore
-	}
-	r, ok := s.(dlock.Resizer)
-	if !ok {
-		t.Skip("the backend does not resize")
-	}
-	return r
-}
+func (s trackedSemaphore) own() any { return s.Semaphore }
 
 // take waits for n permits of key for ten TTLs at most.
 func (h SemaphoreHarness) take(ctx context.Context, t testing.TB, s dlock.Semaphore, key string, n int) *dlock.Lease {
@@ -178,16 +159,7 @@ func (h SemaphoreHarness) take(ctx context.Context, t testing.TB, s dlock.Semaph
 // queued returns once so many wait for key, or may do so, if the store does not report it.
 func (h SemaphoreHarness) queued(ctx context.Context, t testing.TB, key string, waiters int) {
 	t.Helper()
-	if h.Waiters == nil {
-		pause(ctx, h.TTL/10)
-		return
-	}
-	for h.Waiters(t, key) != waiters {
-		if ctx.Err() != nil {
-			t.Fatalf("%d wait for the key, want %d", h.Waiters(t, key), waiters)
-		}
-		pause(ctx, h.TTL/1000)
-	}
+	Harness{TTL: h.TTL, waiters: h.Waiters}.queued(ctx, t, key, waiters)
 }
 
 // waiting has another goroutine Acquire n permits of key, and returns once so many wait
@@ -203,11 +175,6 @@ func (h SemaphoreHarness) waiting(ctx context.Context, t testing.TB, s dlock.Sem
 	}()
 	h.queued(ctx, t, key, waiters)
 	return got
-}
-
-type result struct {
-	lease *dlock.Lease
-	err   error
 }
 
 // wantWaiting checks that nothing has come yet.

@@ -24,6 +24,33 @@ func (g *gauge) enter(n int) {
 
 func (g *gauge) leave(n int) { g.now.Add(int64(-n)) }
 
+func (g *gauge) check(t testing.TB, permits int64) {
+	t.Helper()
+	if peak := g.peak.Load(); peak > permits {
+		t.Errorf("%d permits were out at once, there are %d", peak, permits)
+	}
+}
+
+// crowd has three clients of as many goroutines take and release one permit each, until stop is called.
+func (h SemaphoreHarness) crowd(ctx context.Context, t testing.TB, key string, permits, goroutines int, hold time.Duration, current func() *gauge) (stop func()) {
+	busy, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	for range 3 {
+		s := h.New(t, permits)
+		for range goroutines {
+			wg.Go(func() {
+				for busy.Err() == nil {
+					if err := churn(ctx, s, key, 1, 1, hold, current()); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+	}
+	return func() { cancel(); wg.Wait() }
+}
+
 // churn takes between one and most permits of key and releases them after hold,
 // for that many rounds. It returns the first error.
 func churn(ctx context.Context, s dlock.Semaphore, key string, most, rounds int, hold time.Duration, g *gauge) error {
@@ -60,9 +87,7 @@ func semNeverMore(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 		}
 	}
 	wg.Wait()
-	if peak := g.peak.Load(); peak > permits {
-		t.Errorf("%d permits were out at once, there are %d", peak, permits)
-	}
+	g.check(t, permits)
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 }
 
@@ -90,24 +115,15 @@ func semTryRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key st
 func semAcquireWaits(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	first := h.take(ctx, t, h.New(t, 2), key, 1)
 	second := h.take(ctx, t, h.New(t, 2), key, 1)
-	released := make(chan error, 1)
-	start := time.Now()
-	time.AfterFunc(h.TTL/2, func() { released <- first.Release(ctx) })
-	third := h.take(ctx, t, h.New(t, 2), key, 1)
-	if d := time.Since(start); d < h.TTL/2 {
-		t.Errorf("acquired after %v, while no permit was free", d)
-	}
-	wantErr(t, <-released, nil)
+	third := wantWait(ctx, t, first, h.TTL/2, func() *dlock.Lease { return h.take(ctx, t, h.New(t, 2), key, 1) })
 	release(ctx, t, second)
 	release(ctx, t, third)
 }
 
 func semInOrder(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if !h.FIFO {
-		t.Skip("the backend does not grant in order")
-	}
+	need(t, h.FIFO, "the backend does not grant in order")
 	first := h.take(ctx, t, h.New(t, 1), key, 1)
-	inOrder(ctx, t, first, func() dlock.Locker { return dlock.Mutex(h.New(t, 1)) }, h.queued)
+	inOrder(ctx, t, 5, first, func() dlock.Locker { return dlock.Mutex(h.New(t, 1)) }, h.queued)
 }
 
 func semCancelled(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
@@ -171,25 +187,11 @@ func semWaitersLeaveNothing(ctx context.Context, t testing.TB, h SemaphoreHarnes
 		}
 	}
 	wg.Wait()
-	if peak := g.peak.Load(); peak > permits {
-		t.Errorf("%d permits were out at once, there are %d", peak, permits)
-	}
+	g.check(t, permits)
 	h.wantFreePermits(ctx, t, h.New(t, permits), key, permits)
 	if h.Waiters != nil {
 		if n := h.Waiters(t, key); n != 0 {
 			t.Errorf("the store still knows %d waiters", n)
 		}
 	}
-}
-
-func semKeysAreIndependent(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	a, b := h.New(t, 1), h.New(t, 1)
-	one, err := a.TryAcquire(ctx, key+"-1", 1)
-	wantErr(t, err, nil)
-	two, err := b.TryAcquire(ctx, key+"-2", 1)
-	wantErr(t, err, nil)
-	release(ctx, t, one)
-	_, err = a.TryAcquire(ctx, key+"-2", 1)
-	wantErr(t, err, dlock.ErrHeld)
-	release(ctx, t, two)
 }

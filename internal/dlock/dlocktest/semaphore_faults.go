@@ -3,7 +3,6 @@ package dlocktest
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -13,9 +12,7 @@ import (
 // semLostReply lets the store grant permits to a client that is not notified of
 // it. The client may find out and keep them, or release them and say so.
 func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	for _, acquire := range []func(dlock.Semaphore, context.Context, string, int) (*dlock.Lease, error){
 		dlock.Semaphore.TryAcquire, dlock.Semaphore.Acquire,
 	} {
@@ -23,9 +20,7 @@ func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 		release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
 		link.LoseReply()
 		lease, err := acquire(s, ctx, key, 2)
-		if link.Lost() != 1 {
-			t.Fatal("no reply was lost, so the case proves nothing")
-		}
+		wantLostReply(t, link)
 		free := 3
 		if err == nil {
 			free = 1
@@ -42,9 +37,7 @@ func semLostReply(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 
 // semLostRelease lets the store release permits and drops the reply. That is not a loss.
 func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	s, link := h.Behind(t, 3)
 	lease := h.take(ctx, t, s, key, 2)
 	link.LoseReply()
@@ -52,17 +45,13 @@ func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key s
 	if errors.Is(err, dlock.ErrLost) {
 		t.Errorf("Release = %v, want the error of the network, or none", err)
 	}
-	if link.Lost() != 1 {
-		t.Fatal("no reply was lost, so the case proves nothing")
-	}
+	wantLostReply(t, link)
 	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
 }
 
 // semBlackHoleAcquire gives up an attempt that reaches the store after its own rollback.
 func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
+	need(t, h.Behind != nil, "there is no network")
 	s, link := h.Behind(t, 2)
 	release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
 	link.Cut()
@@ -78,33 +67,15 @@ func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, 
 	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
 }
 
-// semBlackHole cuts a holder off at random phases of its renewal. The holder must
-// know before anyone else can hold its permit.
 func semBlackHole(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Behind == nil {
-		t.Skip("there is no network")
-	}
-	cutOff, link := h.Behind(t, 2)
+	need(t, h.Behind != nil, "there is no network")
+	s, link := h.Behind(t, 2)
 	next := h.New(t, 2)
 	other := h.take(ctx, t, next, key, 1)
 	for range 2 {
-		lease := h.take(ctx, t, cutOff, key, 1)
-		phase := rand.N(h.TTL)
-		pause(ctx, phase)
-		wantErr(t, lease.Err(), nil)
-		link.Cut()
-		cut := time.Now()
-		second := h.take(ctx, t, next, key, 1)
-		granted := time.Since(cut)
-		select {
-		case <-lease.Done():
-			t.Logf("cut off after %v: the next grant came %v later", phase, granted)
-		default:
-			t.Fatalf("cut off after %v: granted to another %v later, and the holder does not know", phase, granted)
-		}
-		wantErr(t, lease.Err(), dlock.ErrLost)
-		link.Heal()
-		release(ctx, t, second)
+		cutOff(ctx, t, h.TTL, link,
+			func() *dlock.Lease { return h.take(ctx, t, s, key, 1) },
+			func() *dlock.Lease { return h.take(ctx, t, next, key, 1) })
 	}
 	wantErr(t, other.Err(), nil)
 	release(ctx, t, other)
@@ -113,9 +84,7 @@ func semBlackHole(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 // semWipe lets clients that are new to a key take what they get of a store that has
 // forgotten the former holders.
 func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Wipe == nil {
-		t.Skip("the store cannot forget")
-	}
+	need(t, h.Wipe != nil, "the store cannot forget")
 	const permits = 3
 	before := h.take(ctx, t, h.New(t, permits), key, permits)
 	h.Wipe(t, key)
@@ -143,9 +112,7 @@ func semWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) 
 // semKnownWipe lets the former holder consider its lease valid for as long as it may: it receives nothing. The others
 // have used the key before, and wait.
 func semKnownWipe(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if h.Wipe == nil || h.Behind == nil || !h.Remembers {
-		t.Skip("nobody can know of a loss")
-	}
+	need(t, h.Wipe != nil && h.Behind != nil && h.Remembers, "nobody can know of a loss")
 	const permits = 2
 	known := h.New(t, permits)
 	release(ctx, t, h.take(ctx, t, known, key, 1))

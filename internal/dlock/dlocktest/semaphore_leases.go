@@ -2,8 +2,6 @@ package dlocktest
 
 import (
 	"context"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,17 +15,7 @@ func semReleaseTwice(ctx context.Context, t testing.TB, h SemaphoreHarness, key 
 	wantErr(t, lease.Release(ctx), dlock.ErrReleased)
 	wantErr(t, lease.Err(), dlock.ErrReleased)
 
-	// Of several at once, one releases.
-	lease = h.take(ctx, t, h.New(t, 2), key, 1)
-	errs := make([]error, 4)
-	var wg sync.WaitGroup
-	for i := range errs {
-		wg.Go(func() { errs[i] = lease.Release(ctx) })
-	}
-	wg.Wait()
-	if n := len(errs) - len(slices.DeleteFunc(errs, func(err error) bool { return err == nil })); n != 1 {
-		t.Errorf("%d of 4 concurrent releases succeeded", n)
-	}
+	releaseAtOnce(ctx, t, h.take(ctx, t, h.New(t, 2), key, 1))
 	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
 }
 
@@ -86,9 +74,7 @@ func semDeadHolder(ctx context.Context, t testing.TB, h SemaphoreHarness, key st
 }
 
 func semFenceIncreases(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if !h.Ordered {
-		t.Skip("the backend does not order grants")
-	}
+	need(t, h.Ordered, "the backend does not order grants")
 	var last dlock.Fence
 	check := func(lease *dlock.Lease) {
 		f := lease.Fence()

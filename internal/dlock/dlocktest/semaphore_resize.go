@@ -3,16 +3,15 @@ package dlocktest
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"example.com/shop/internal/dlock"
 )
 
 func semResizeUp(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 1)
-	r := resizer(t, s)
+	r := optional[dlock.Resizer](t, s)
 	first := h.take(ctx, t, s, key, 1)
 	got := h.waiting(ctx, t, h.New(t, 1), key, 1, 1)
 	wantWaiting(t, got)
@@ -30,7 +29,7 @@ func semResizeUp(ctx context.Context, t testing.TB, h SemaphoreHarness, key stri
 // semResizeDown takes nothing from holders, and grants nothing until enough permits are released.
 func semResizeDown(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
-	r := resizer(t, s)
+	r := optional[dlock.Resizer](t, s)
 	var held []*dlock.Lease
 	for range 4 {
 		held = append(held, h.take(ctx, t, s, key, 1))
@@ -57,51 +56,17 @@ func semResizeDown(ctx context.Context, t testing.TB, h SemaphoreHarness, key st
 
 func semResizeUnderLoad(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
-	r := resizer(t, s)
-	stop := make(chan struct{})
-	var (
-		wg   sync.WaitGroup
-		lock sync.Mutex
-		g    = &gauge{}
-	)
-	current := func() *gauge {
-		lock.Lock()
-		defer lock.Unlock()
-		return g
-	}
-	for range 3 {
-		s := h.New(t, 4)
-		for range 3 {
-			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					mine := current() // of when it asks: what is granted is granted later
-					lease, err := s.Acquire(ctx, key, 1)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					mine.enter(1)
-					pause(ctx, h.TTL/200)
-					mine.leave(1)
-					lease.Release(ctx)
-				}
-			})
-		}
-	}
+	r := optional[dlock.Resizer](t, s)
+	var g atomic.Pointer[gauge]
+	g.Store(&gauge{})
+	stop := h.crowd(ctx, t, key, 4, 3, h.TTL/200, g.Load) // of when a caller asks: what is granted is granted later
 	for _, permits := range []int64{2, 5, 1, 3} {
 		if err := r.Resize(ctx, key, int(permits)); err != nil {
 			t.Error(err)
 		}
 		pause(ctx, h.TTL/5) // the earlier holders have released, and then some
-		lock.Lock()
-		g = &gauge{}
-		fresh := g
-		lock.Unlock()
+		fresh := &gauge{}
+		g.Store(fresh)
 		pause(ctx, h.TTL/5)
 		for fresh.peak.Load() == 0 && ctx.Err() == nil { // a busy machine takes longer
 			pause(ctx, h.TTL/100)
@@ -110,15 +75,14 @@ func semResizeUnderLoad(ctx context.Context, t testing.TB, h SemaphoreHarness, k
 			t.Errorf("%d permits were out at once, there are %d", peak, permits)
 		}
 	}
-	close(stop)
-	wg.Wait()
+	stop()
 	h.wantFreePermits(ctx, t, s, key, 3)
 }
 
 // semResizeRefuses has waiters that can still be served, and between them waiters that cannot.
 func semResizeRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	s := h.New(t, 4)
-	r := resizer(t, s)
+	r := optional[dlock.Resizer](t, s)
 	first := h.take(ctx, t, s, key, 3)
 	var waiting []<-chan result
 	for i, n := range []int{3, 2, 4, 1} {
@@ -126,12 +90,8 @@ func semResizeRefuses(ctx context.Context, t testing.TB, h SemaphoreHarness, key
 	}
 	wantErr(t, r.Resize(ctx, key, 2), nil)
 	for _, heavy := range []int{0, 2} {
-		select {
-		case got := <-waiting[heavy]:
-			wantErr(t, got.err, dlock.ErrInvalidPermits)
-		case <-time.After(5 * h.TTL):
-			t.Fatal("a waiter for more permits than there are waits on")
-		}
+		got := within(t, waiting[heavy], 5*h.TTL, "a waiter for more permits than there are waits on")
+		wantErr(t, got.err, dlock.ErrInvalidPermits)
 	}
 	release(ctx, t, first)
 	for _, light := range []int{1, 3} {

@@ -31,34 +31,8 @@ func semWeighted(ctx context.Context, t testing.TB, h SemaphoreHarness, key stri
 // so that there is hardly a moment at which all are free.
 func semHeadNotStarved(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	const permits = 3
-	stop := make(chan struct{})
-	var (
-		wg sync.WaitGroup
-		g  gauge
-	)
-	for range 3 {
-		s := h.New(t, permits)
-		for range 2 {
-			wg.Go(func() {
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					lease, err := s.Acquire(ctx, key, 1)
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					g.enter(1)
-					pause(ctx, h.TTL/100)
-					g.leave(1)
-					lease.Release(ctx)
-				}
-			})
-		}
-	}
+	var g gauge
+	stop := h.crowd(ctx, t, key, permits, 2, h.TTL/100, func() *gauge { return &g })
 	heavy := h.New(t, permits)
 	for range 3 {
 		lease, err := heavy.Acquire(ctx, key, permits)
@@ -71,18 +45,13 @@ func semHeadNotStarved(ctx context.Context, t testing.TB, h SemaphoreHarness, ke
 		g.leave(permits)
 		lease.Release(ctx)
 	}
-	close(stop)
-	wg.Wait()
-	if peak := g.peak.Load(); peak > permits {
-		t.Errorf("%d permits were out at once, there are %d", peak, permits)
-	}
+	stop()
+	g.check(t, permits)
 }
 
 // semHeadNotPassed keeps one permit free, which is not enough for the head.
 func semHeadNotPassed(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
-	if !h.FIFO {
-		t.Skip("the backend does not grant in order")
-	}
+	need(t, h.FIFO, "the backend does not grant in order")
 	s := h.New(t, 2)
 	first := h.take(ctx, t, s, key, 1)
 	heavy := h.waiting(ctx, t, h.New(t, 2), key, 2, 1)

@@ -15,36 +15,31 @@ import (
 // turnsOfAGrant has two processes of many callers, which take turns under the grants of their processes. All that the
 // lock promises holds for each turn.
 func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares {
-		t.Skip("each caller has a grant of its own")
-	}
+	need(t, h.Shares, "each caller has a grant of its own")
 	const callers, times = 20, 5
 	var (
-		all    sync.WaitGroup
-		inside bool // guarded by the lock under test, as is the rest
-		last   dlock.Fence
-		turns  int // of the grants that were shared
-		seen   = map[string]int{}
+		all   sync.WaitGroup
+		busy  bool // guarded by the lock under test, as is the rest
+		last  dlock.Fence
+		turns int // of the grants that were shared
+		seen  = map[string]int{}
 	)
 	for _, l := range []dlock.Locker{h.New(t), h.New(t)} {
 		for range callers {
 			all.Go(func() {
 				for range times {
-					err := dlock.Do(ctx, l, key, func(_ context.Context, f dlock.Fence) error {
-						if inside || !f.Passes(last) {
-							t.Errorf("%v after %v; is another one inside: %t", f, last, inside)
+					inside(ctx, t, l, key, func(f dlock.Fence) error {
+						if busy || !f.Passes(last) {
+							t.Errorf("%v after %v; is another one inside: %t", f, last, busy)
 						}
-						inside, last = true, f
+						busy, last = true, f
 						grant, _, turn := strings.Cut(f.Owner, "+")
 						if seen[grant]++; turn {
 							turns++
 						}
-						inside = false
+						busy = false
 						return nil
 					})
-					if err != nil {
-						t.Error(err)
-					}
 				}
 			})
 		}
@@ -62,11 +57,8 @@ func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 
 // othersWaitForOneGrant has a crowd of one process arrive after a waiter of another one.
 func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares || !h.FIFO {
-		t.Skip("grants are not shared, or not made in order")
-	}
+	need(t, h.Shares && h.FIFO, "grants are not shared, or not made in order")
 	crowd, other := h.New(t), h.New(t)
-	in := optional[dlock.Inspector](t, h.New(t))
 	first := acquire(ctx, t, h, crowd, key)
 	var (
 		all    sync.WaitGroup
@@ -74,22 +66,17 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 		before int
 	)
 	all.Go(func() {
-		if err := dlock.Do(ctx, other, key, func(context.Context, dlock.Fence) error { passed = true; return nil }); err != nil {
-			t.Error(err)
-		}
+		inside(ctx, t, other, key, func(dlock.Fence) error { passed = true; return nil })
 	})
-	wantWaiters(ctx, t, h, in, key, 1)
+	h.queued(ctx, t, key, 1)
 	for range 10 * driver.TurnsPerGrant {
 		all.Go(func() {
-			err := dlock.Do(ctx, crowd, key, func(context.Context, dlock.Fence) error {
+			inside(ctx, t, crowd, key, func(dlock.Fence) error {
 				if !passed {
 					before++
 				}
 				return nil
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 	release(ctx, t, first)
@@ -105,27 +92,20 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 func turnAfter(ctx context.Context, t testing.TB, h Harness, l dlock.Locker, key string, leave func(first *dlock.Lease)) (lease *dlock.Lease, shared bool) {
 	t.Helper()
 	first := acquire(ctx, t, h, l, key)
-	next := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := l.Acquire(ctx, key)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- lease
-	}()
+	next := acquiring(ctx, l, key)
 	pause(ctx, time.Millisecond)
 	leave(first)
-	if lease = <-next; lease != nil {
-		_, _, shared = strings.Cut(lease.Fence().Owner, "+")
+	got := <-next
+	if got.err != nil {
+		t.Error(got.err)
+		return nil, false
 	}
-	return lease, shared
+	return got.lease, strings.Contains(got.lease.Fence().Owner, "+")
 }
 
 // turnIsKeptAlive holds a turn that is not the first one for longer than the store keeps a grant that is not renewed.
 func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares {
-		t.Skip("each caller has a grant of its own")
-	}
+	need(t, h.Shares, "each caller has a grant of its own")
 	l, other := h.New(t), h.New(t)
 	for shared := false; !shared; {
 		var lease *dlock.Lease
@@ -147,9 +127,7 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 
 // turnHasTheWholeOfMaxHold holds a turn that is not the first one until it ends.
 func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares || h.Capped == nil {
-		t.Skip("grants are not shared, or have no limit")
-	}
+	need(t, h.Shares && h.Capped != nil, "grants are not shared, or have no limit")
 	l := h.Capped(t, h.limit())
 	for shared := false; !shared; {
 		var (
@@ -177,9 +155,7 @@ func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key 
 
 // turnAfterALongWait has two callers of a process wait for longer than the store keeps a grant that is not renewed.
 func turnAfterALongWait(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares {
-		t.Skip("each caller has a grant of its own")
-	}
+	need(t, h.Shares, "each caller has a grant of its own")
 	l := h.New(t)
 	for shared := false; !shared; { // sharing ends after 20 ms, which a busy machine may not notice
 		first := acquire(ctx, t, h, h.New(t), key)
@@ -213,32 +189,19 @@ func turnAfterALongWait(ctx context.Context, t testing.TB, h Harness, key string
 
 // lossEndsTheTurns takes the key from a holder while others of its process wait.
 func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
-	if !h.Shares {
-		t.Skip("each caller has a grant of its own")
-	}
+	need(t, h.Shares, "each caller has a grant of its own")
 	l := h.New(t)
 	force := optional[dlock.ForceReleaser](t, h.New(t))
-	first := acquire(ctx, t, h, l, key)
-	next := make(chan *dlock.Lease, 1)
-	go func() {
-		lease, err := l.Acquire(ctx, key)
-		if err != nil {
-			t.Error(err)
-		}
-		next <- lease
-	}()
-	if err := force.ForceRelease(ctx, key); err != nil {
-		t.Fatal(err)
-	}
-	select {
-	case <-first.Done():
-	case <-ctx.Done():
-		t.Fatal("the holder is not notified")
-	}
-	wantErr(t, first.Release(ctx), dlock.ErrLost)
-	if lease := <-next; lease != nil {
-		if !lease.Fence().Passes(first.Fence()) || lease.Fence().Owner == first.Fence().Owner {
-			t.Errorf("%v after %v, which was lost", lease.Fence(), first.Fence())
+	var lost dlock.Fence
+	lease, _ := turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
+		wantErr(t, force.ForceRelease(ctx, key), nil)
+		waitDone(t, first, 10*h.TTL)
+		wantErr(t, first.Release(ctx), dlock.ErrLost)
+		lost = first.Fence()
+	})
+	if lease != nil {
+		if f := lease.Fence(); !f.Passes(lost) || f.Owner == lost.Owner {
+			t.Errorf("%v after %v, which was lost", f, lost)
 		}
 		release(ctx, t, lease)
 	}
@@ -261,9 +224,7 @@ func failedRaiseCounterEndsTheTurns(ctx context.Context, t testing.TB, h Harness
 }
 
 func failedRequestEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string, request func(context.Context, dlock.Locker) error) {
-	if !h.Shares {
-		t.Skip("each caller has a grant of its own")
-	}
+	need(t, h.Shares, "each caller has a grant of its own")
 	l := h.New(t)
 	dead, cancel := context.WithCancel(ctx)
 	cancel()

@@ -18,17 +18,7 @@ func (r *Renewer) Close(ctx context.Context) error {
 			releases.Go(func() { h.Free(ctx) })
 		}
 	}
-	done := make(chan struct{})
-	go func() { // ends with the releases, which are bounded
-		defer close(done)
-		releases.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return dlock.Ended(ctx)
-	}
+	return Await(ctx, releases.Wait) // releases are bounded
 }
 
 // Shut ends the leases of all grants as lost, with the reason [dlock.Closed]: nobody renews them any

@@ -7,5 +7,5 @@
 //   - [Rollback] rolls back attempts with an unknown outcome, as [dlock.ErrUncertain] guarantees.
 //   - [Turns] makes one acquisition for all callers of a process, and lets them take turns.
 //   - [Poll] waits for a store that has no queue.
-//   - [RWSides] makes a read/write lock reentrant, and [CheckPermits] checks a weight.
+//   - [Enter] makes a lock reentrant, and [RWSides] a read/write lock. [CheckPermits] checks a weight.
 package driver

@@ -88,6 +88,12 @@ func (u *Rollback) Add(ctx context.Context, held dlock.Held) {
 	u.dispatch()
 }
 
+// Now releases what the owner of held has, by one call, and reports whether it had anything.
+func (u *Rollback) Now(ctx context.Context, held dlock.Held) (found bool, err error) {
+	all, err := u.cfg.Revert(ctx, []dlock.Held{held})
+	return err == nil && all[0], err
+}
+
 // Wait blocks until all has been released or has expired, or ctx ends: then it
 // returns the error of ctx.
 func (u *Rollback) Wait(ctx context.Context) error {

@@ -22,21 +22,19 @@ func (s *RWSides) Side(write bool) any {
 	return &s.reader
 }
 
-// Reenter is the first call of a backend in every acquisition:
+// Enter is [Enter] for a side:
 //
 //   - A context that holds key as the writer gets another lease of that grant, as the writer or as a reader.
 //   - A context that holds key as a reader gets another share of that grant. A separate reader would wait for a
 //     writer that waits for the first reader.
 //   - A reader that wants to write gets [dlock.ErrReentry], because it would wait for itself.
-//   - A new owner gets nil and nil.
-//
-// See [dlock.Reenter].
-func (s *RWSides) Reenter(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
+//   - A new owner gets nil, and an error if ctx has ended or check refuses key.
+func (s *RWSides) Enter(ctx context.Context, key string, write bool, check func(key string) error) (*dlock.Lease, error) {
 	lease, err := dlock.Reenter(ctx, &s.writer, key)
 	if lease != nil || err != nil {
 		return lease, err
 	}
-	lease, err = dlock.Reenter(ctx, &s.reader, key)
+	lease, err = Enter(ctx, &s.reader, check, key)
 	if lease == nil || !write {
 		return lease, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -105,17 +106,21 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 
 // revert is for the Rollback. A request that arrives after the lease has been revoked writes nothing.
 func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	found, errs := make([]bool, len(held)), make([]error, len(held))
-	each(len(held), func(i int) {
-		id, err := leaseOf(held[i].Granted().Owner)
-		if err == nil {
-			var revision int64
-			revision, err = s.revoke(ctx, id, s.cfg.Timeout)
+	found := make([]bool, len(held))
+	var revocations errgroup.Group
+	revocations.SetLimit(32)
+	for i, h := range held {
+		revocations.Go(func() error {
+			id, err := leaseOf(h.Granted().Owner)
+			if err != nil {
+				return err
+			}
+			revision, err := s.revoke(ctx, id)
 			found[i] = revision > 0
-		}
-		errs[i] = err
-	})
-	return found, errors.Join(errs...)
+			return err
+		})
+	}
+	return found, revocations.Wait()
 }
 
 // failed is the error of an attempt that err ended. The lease is revoked in the background, and with it disappears any

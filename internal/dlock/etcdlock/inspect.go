@@ -10,6 +10,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // Inspect implements [dlock.Inspector]. The holder's Since is when it asked, by its
@@ -29,7 +30,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 
 // queue returns the holders of key, and how many callers wait for it.
 func (s *store) queue(ctx context.Context, key string) (holders []*mvccpb.KeyValue, waiters int, err error) {
-	if err := checkKey(key); err != nil {
+	if err := driver.CheckKey(key); err != nil {
 		return nil, 0, err
 	}
 	found, err := s.read(ctx, earliest(s.keys.queue(key)))
@@ -60,9 +61,7 @@ func (s *store) inspect(ctx context.Context, key string) (dlock.State, error) {
 	}
 	first := holders[0]
 	if first.Lease != 0 { // a key that somebody else has put there may have none, and does not end
-		left, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseTimeToLiveRequest) (*pb.LeaseTimeToLiveResponse, error) {
-			return s.leases.LeaseTimeToLive(ctx, q)
-		}, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
+		left, err := request(ctx, s.cfg.Timeout, s.leases.LeaseTimeToLive, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
 		if err != nil {
 			return dlock.State{}, fmt.Errorf("etcdlock: inspect %q: %w", key, err)
 		}

@@ -75,12 +75,3 @@ func leaseOf(owner string) (int64, error) {
 	}
 	return strconv.ParseInt(lease, 16, 64)
 }
-
-var errNoKey = errors.New("etcdlock: the key is empty")
-
-func checkKey(key string) error {
-	if key == "" {
-		return errNoKey
-	}
-	return nil
-}

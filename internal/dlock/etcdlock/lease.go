@@ -148,9 +148,7 @@ func (p *place) release(ctx context.Context) error {
 	if p.leaving.Load() {
 		limit /= 4
 	}
-	answer, err := request(ctx, limit, func(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
-		return p.s.kv.Txn(ctx, t)
-	}, leaving(p.own, p.revision))
+	answer, err := request(ctx, limit, p.s.kv.Txn, leaving(p.own, p.revision))
 	h := p.held()
 	switch {
 	case err != nil:

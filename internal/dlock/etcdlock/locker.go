@@ -42,7 +42,7 @@ func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
 // see [driver.Turns]. The place is lost if no renewal reaches etcd for a TTL, or if the lease of the place is
 // revoked. Then the callers get [dlock.ErrUncertain] together with [dlock.ErrLost].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return named(key)(l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
@@ -52,7 +52,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return named(key)(l.s.tryAcquire(ctx, key, exclusive, l))
@@ -60,7 +60,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 
 // AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, driver.CheckKey, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
@@ -71,26 +71,6 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 // passed. If ctx ends first, Close returns the error of ctx, and the rest expires by its TTL. Later acquisitions are
 // lost at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }
-
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
-		return lease, err
-	}
-	return nil, mayAcquire(ctx, keys...)
-}
-
-func mayAcquire(ctx context.Context, keys ...string) error {
-	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	for _, key := range keys {
-		if err := checkKey(key); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // named adds key to an error.
 func named(key string) func(*dlock.Lease, error) (*dlock.Lease, error) {

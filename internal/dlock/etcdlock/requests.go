@@ -17,11 +17,8 @@ func entering(ahead, own string, id int64) *pb.TxnRequest {
 
 // ifFree is the transaction that takes a place only if nobody is ahead.
 func ifFree(ahead, own string, id int64) *pb.TxnRequest {
-	nobody := &pb.Compare{
-		Key: []byte(ahead), RangeEnd: end(ahead), // holds if it does for all keys, as for none
-		Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
-		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
-	}
+	nobody := compare(ahead, pb.Compare_EQUAL, 0)
+	nobody.RangeEnd = end(ahead) // holds if it does for all keys, as for none
 	return &pb.TxnRequest{Compare: []*pb.Compare{nobody}, Success: []*pb.RequestOp{putting(own, id)}}
 }
 
@@ -34,12 +31,8 @@ func ifFree(ahead, own string, id int64) *pb.TxnRequest {
 func whoIsLeft(ahead, own, next string, revision int64, local bool) *pb.TxnRequest {
 	self, others := exactly(own), latest(ahead, revision-1)
 	self.Serializable, others.Serializable = local, local
-	stays := &pb.Compare{
-		Key: []byte(next), Target: pb.Compare_CREATE, Result: pb.Compare_GREATER,
-		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: 0},
-	}
 	return &pb.TxnRequest{
-		Compare: []*pb.Compare{stays},
+		Compare: []*pb.Compare{compare(next, pb.Compare_GREATER, 0)}, // it is there
 		Success: []*pb.RequestOp{ranging(self)},
 		Failure: []*pb.RequestOp{ranging(self), ranging(others)},
 	}
@@ -102,9 +95,12 @@ func forcing(own, word string, revision, id int64) *pb.TxnRequest {
 }
 
 // created holds if own is there, and was created at revision.
-func created(own string, revision int64) *pb.Compare {
+func created(own string, revision int64) *pb.Compare { return compare(own, pb.Compare_EQUAL, revision) }
+
+// compare compares the revision at which key was created, 0 if it is not there.
+func compare(key string, result pb.Compare_CompareResult, revision int64) *pb.Compare {
 	return &pb.Compare{
-		Key: []byte(own), Target: pb.Compare_CREATE, Result: pb.Compare_EQUAL,
+		Key: []byte(key), Target: pb.Compare_CREATE, Result: result,
 		TargetUnion: &pb.Compare_CreateRevision{CreateRevision: revision},
 	}
 }

@@ -66,11 +66,8 @@ func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, erro
 
 func (l *RW) take(ctx context.Context, key, kind string, how func(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error)) (*dlock.Lease, error) {
 	write := kind == writing
-	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, driver.CheckKey); lease != nil || err != nil {
 		return lease, err
-	}
-	if err := mayAcquire(ctx, key); err != nil {
-		return nil, err
 	}
 	return named(key)(how(ctx, key, kind, l.sides.Side(write)))
 }

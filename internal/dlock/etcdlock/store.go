@@ -3,12 +3,12 @@ package etcdlock
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
@@ -55,7 +55,7 @@ func (s *store) close(ctx context.Context) error {
 func (s *store) fallbackPoll() time.Duration { return min(time.Second, s.cfg.TTL/4) }
 
 // request runs one call with the time that it may take.
-func request[Q, A any](ctx context.Context, limit time.Duration, call func(context.Context, Q) (A, error), q Q) (A, error) {
+func request[Q, A any](ctx context.Context, limit time.Duration, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := call(bounded, q)
@@ -67,33 +67,25 @@ func request[Q, A any](ctx context.Context, limit time.Duration, call func(conte
 
 // txn runs one transaction.
 func (s *store) txn(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
-	return request(ctx, s.cfg.Timeout, func(ctx context.Context, t *pb.TxnRequest) (*pb.TxnResponse, error) {
-		return s.kv.Txn(ctx, t)
-	}, t)
+	return request(ctx, s.cfg.Timeout, s.kv.Txn, t)
 }
 
 // read runs one range request.
 func (s *store) read(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-	return request(ctx, s.cfg.Timeout, func(ctx context.Context, r *pb.RangeRequest) (*pb.RangeResponse, error) {
-		return s.kv.Range(ctx, r)
-	}, r)
+	return request(ctx, s.cfg.Timeout, s.kv.Range, r)
 }
 
 // grant asks for the lease id. The id is the client's choice, so that a lease whose
 // grant was not answered can be revoked all the same.
 func (s *store) grant(ctx context.Context, id int64) error {
-	_, err := request(ctx, s.cfg.Timeout, func(ctx context.Context, q *pb.LeaseGrantRequest) (*pb.LeaseGrantResponse, error) {
-		return s.leases.LeaseGrant(ctx, q)
-	}, &pb.LeaseGrantRequest{ID: id, TTL: int64(s.cfg.TTL / time.Second)})
+	_, err := request(ctx, s.cfg.Timeout, s.leases.LeaseGrant, &pb.LeaseGrantRequest{ID: id, TTL: int64(s.cfg.TTL / time.Second)})
 	return err
 }
 
 // revoke ends the lease id, and with it all that was written under it. It returns the
 // revision of etcd after that, or 0 if there was no such lease.
-func (s *store) revoke(ctx context.Context, id int64, limit time.Duration) (revision int64, err error) {
-	answer, err := request(ctx, limit, func(ctx context.Context, q *pb.LeaseRevokeRequest) (*pb.LeaseRevokeResponse, error) {
-		return s.leases.LeaseRevoke(ctx, q)
-	}, &pb.LeaseRevokeRequest{ID: id})
+func (s *store) revoke(ctx context.Context, id int64) (revision int64, err error) {
+	answer, err := request(ctx, s.cfg.Timeout, s.leases.LeaseRevoke, &pb.LeaseRevokeRequest{ID: id})
 	if isGone(err) {
 		return 0, nil
 	}
@@ -102,18 +94,3 @@ func (s *store) revoke(ctx context.Context, id int64, limit time.Duration) (revi
 
 // isGone reports whether err says that there is no such lease.
 func isGone(err error) bool { return errors.Is(err, rpctypes.ErrGRPCLeaseNotFound) }
-
-// each runs f for 0 to n-1, some of them at the same time.
-func each(n int, f func(i int)) {
-	const together = 32
-	var wg sync.WaitGroup
-	places := make(chan struct{}, together)
-	for i := range n {
-		places <- struct{}{}
-		wg.Go(func() {
-			f(i)
-			<-places
-		})
-	}
-	wg.Wait()
-}

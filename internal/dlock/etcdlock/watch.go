@@ -9,7 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // notifier has the watches of one client, all on one stream. The first watch starts its two goroutines, which send
@@ -24,12 +25,12 @@ import (
 //
 // If only one key was ahead, no poll is needed. Then one watch covers both keys and all names between them. A member
 // sends the events of one watch in order, so the waiter's own key still existed if its end was not received first.
-// The events of two watches may arrive in any order.
+// The events of two watches may arrive in any order: a member that cannot send all events of a watch at once sends them
+// later.
 //
-// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second. (The
-// library's Mutex waits for that.) A poll finds what happened before. A commit during the creation of the watch can
-// be missed. So the waiter polls again 10, 30 and 70 ms later, in the memory of one member. Correctness does not
-// depend on notifications: fallback polls, every 0.8 to 1 s or a quarter of a shorter TTL, are linearizable.
+// A watch starts at the present revision, because etcd serves watches of past revisions only ten times a second, until they
+// have caught up. (The library's Mutex waits for that.) A poll finds what happened before. A commit during the creation
+// of the watch can be missed. So the waiter polls again 10, 30 and 70 ms later, in the memory of one member.
 type notifier struct {
 	client pb.WatchClient
 	ctx    context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by close.
@@ -45,10 +46,8 @@ type notifier struct {
 	closed  bool
 }
 
-// watch waits for the end of one key, or of two keys of one queue. One watch of etcd covers both keys and the names
-// between them, because a member sends the events of one watch in order. Two watches of a stream have no order: a
-// member that cannot send all events of a watch at once sends them later. The mutex of the notifier protects the
-// fields below onEvent.
+// watch waits for the end of one key, or of two keys of one queue. The mutex of the notifier protects the fields below
+// onEvent.
 type watch struct {
 	key     string
 	own     string // the second key, or empty
@@ -75,24 +74,11 @@ func (h *notifier) close(ctx context.Context) error {
 	h.closed = true
 	h.mu.Unlock()
 	h.stop()
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		h.joined.Wait()
-	}()
-	select {
-	case <-ended:
-		return nil
-	case <-ctx.Done():
-		return dlock.Ended(ctx)
-	}
+	return driver.Await(ctx, h.joined.Wait)
 }
 
 // add begins a watch: from a revision on, or from now on if that is 0. It does nothing if the watch has begun before,
 // or has been dropped.
-//
-// A watch from a past revision is served by a loop of etcd that runs ten times a second, until it has caught up. A
-// watch from now on is served at once, and its owner has to poll what happened before.
 func (h *notifier) add(w *watch, from int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -165,10 +151,7 @@ func (h *notifier) send(r *pb.WatchRequest) {
 func (h *notifier) run() {
 	for h.ctx.Err() == nil {
 		h.serve()
-		select {
-		case <-h.ctx.Done():
-		case <-time.After(50*time.Millisecond + rand.N(100*time.Millisecond)):
-		}
+		backoff.Sleep(h.ctx, 50*time.Millisecond+rand.N(100*time.Millisecond))
 	}
 }
 

@@ -29,12 +29,12 @@ func NewCond(l *Locker) *Cond { return &Cond{l: l, waiting: map[string][]*condWa
 
 // Wait implements [dlock.Cond].
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
-	key, l := lease.Key(), c.l
+	key, l := lease.Key(), c.l.rw
 	w := &condWaiter{waiter: waiter{granted: make(chan grant, 1)}, queued: make(chan struct{})}
 	err := lease.Yield(ctx, func(context.Context) error {
-		return l.held(key, lease.Fence(), func(e *entry) {
+		return l.held(key, lease.Fence(), lease.Held().Kind, func(e *entry, h *hold) {
 			c.waiting[key] = append(c.waiting[key], w)
-			l.pass(key, e)
+			l.drop(key, e, h)
 		})
 	})
 	if err != nil {
@@ -47,7 +47,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	for {
 		select {
 		case g := <-w.granted:
-			return l.lease(ctx, key, g), nil
+			return l.lease(ctx, key, true, g), nil
 		case <-queued:
 			queued = nil
 			expire.Reset(l.poll(key))
@@ -64,7 +64,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
 	return c.wake(ctx, lease, func(key string, e *entry) {
 		if w := c.next(key); w != nil {
-			e.queue = append(e.queue, &w.waiter)
+			e.writing = append(e.writing, &w.waiter)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
 func (c *Cond) Broadcast(ctx context.Context, lease *dlock.Lease) error {
 	return c.wake(ctx, lease, func(key string, e *entry) {
 		for w := c.next(key); w != nil; w = c.next(key) {
-			e.queue = append(e.queue, &w.waiter)
+			e.writing = append(e.writing, &w.waiter)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, 
 		err = dlock.Ended(ctx)
 	}
 	if err == nil {
-		err = c.l.held(lease.Key(), lease.Fence(), func(e *entry) { f(lease.Key(), e) })
+		err = c.l.rw.held(lease.Key(), lease.Fence(), lease.Held().Kind, func(e *entry, _ *hold) { f(lease.Key(), e) })
 	}
 	if err != nil {
 		return fmt.Errorf("memlock: wake those who wait with %q: %w", lease.Key(), err)
@@ -96,32 +96,26 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, 
 // leave takes w out of where it waits. A signal that had reached it continues to
 // the next, and so does a grant that came at the same moment.
 func (c *Cond) leave(key string, w *condWaiter) {
-	c.l.mu.Lock()
-	defer c.l.mu.Unlock()
+	l := c.l.rw
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if i := slices.Index(c.waiting[key], w); i >= 0 {
 		c.set(key, slices.Delete(c.waiting[key], i, i+1))
 		return
 	}
-	e, ok := c.l.keys[key]
-	if !ok { // granted, and expired since
-		e = &entry{}
-		c.l.keys[key] = e
-	}
-	place := slices.Index(e.queue, &w.waiter)
+	e := l.entry(key) // w may have been granted key, and have expired since
+	place := slices.Index(e.writing, &w.waiter)
 	if place >= 0 {
-		e.queue = slices.Delete(e.queue, place, place+1)
+		e.writing = slices.Delete(e.writing, place, place+1)
 	}
 	if next := c.next(key); next != nil {
-		e.queue = slices.Insert(e.queue, max(place, 0), &next.waiter)
+		e.writing = slices.Insert(e.writing, max(place, 0), &next.waiter)
 	}
-	over := !time.Now().Before(e.until)
 	select {
 	case g := <-w.granted:
-		over = over || e.fence == g.fence
+		l.drop(key, e, g.hold)
 	default:
-	}
-	if over {
-		c.l.pass(key, e)
+		l.settle(key, e)
 	}
 }
 

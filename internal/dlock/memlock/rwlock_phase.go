@@ -11,10 +11,10 @@ import (
 // The functions of this file decide whose phase it is. They are called with mu held.
 
 // entry returns key with its expired grants taken away.
-func (l *RW) entry(key string) *rwEntry {
+func (l *RW) entry(key string) *entry {
 	e, ok := l.keys[key]
 	if !ok {
-		e = &rwEntry{}
+		e = &entry{}
 	}
 	l.settle(key, e)
 	l.keys[key] = e
@@ -22,7 +22,7 @@ func (l *RW) entry(key string) *rwEntry {
 }
 
 // queue returns where writers, or readers, wait.
-func (e *rwEntry) queue(write bool) *[]*rwWaiter {
+func (e *entry) queue(write bool) *[]*waiter {
 	if write {
 		return &e.writing
 	}
@@ -30,7 +30,7 @@ func (e *rwEntry) queue(write bool) *[]*rwWaiter {
 }
 
 // holds yields who has the key.
-func (e *rwEntry) holds(yield func(*hold) bool) {
+func (e *entry) holds(yield func(*hold) bool) {
 	if e.writer != nil && !yield(e.writer) {
 		return
 	}
@@ -42,7 +42,7 @@ func (e *rwEntry) holds(yield func(*hold) bool) {
 }
 
 // free reports whether a newcomer gets in at once.
-func (e *rwEntry) free(write bool) bool {
+func (e *entry) free(write bool) bool {
 	if e.writer != nil || len(e.writing) > 0 {
 		return false
 	}
@@ -51,30 +51,31 @@ func (e *rwEntry) free(write bool) bool {
 
 // grant lets one in. The token follows the clock, as that of other backends
 // does: a resource remembers fencing tokens for longer than this process lives.
-func (l *RW) grant(e *rwEntry, write bool) rwGrant {
+func (l *RW) grant(e *entry, write bool) grant {
 	now := time.Now()
 	if write || e.fence == (dlock.Fence{}) {
 		l.last = max(l.last+1, uint64(now.UnixMicro()))
 		e.fence = dlock.Fence{Token: l.last, Owner: rand.Text()}
 	}
-	h := &hold{id: rand.Text(), until: now.Add(l.ttl)}
+	h := &hold{id: e.fence.Owner, since: now, until: now.Add(l.ttl)}
 	if write {
 		e.writer = h
 	} else {
+		h.id = rand.Text()
 		e.readers = append(e.readers, h)
 	}
 	e.wrote = write
-	return rwGrant{h, e.fence, now}
+	return grant{h, e.fence, now}
 }
 
 // drop ends h.
-func (l *RW) drop(key string, e *rwEntry, h *hold) {
+func (l *RW) drop(key string, e *entry, h *hold) {
 	h.until = time.Time{}
 	l.settle(key, e)
 }
 
 // settle takes expired grants away and begins the next phase if the last one is over.
-func (l *RW) settle(key string, e *rwEntry) {
+func (l *RW) settle(key string, e *entry) {
 	now := time.Now()
 	expired := func(h *hold) bool { return !now.Before(h.until) }
 	if e.writer != nil && expired(e.writer) {
@@ -100,7 +101,7 @@ func (l *RW) settle(key string, e *rwEntry) {
 }
 
 // expiry returns when the next grant of e expires.
-func (l *RW) expiry(e *rwEntry) time.Duration {
+func (l *RW) expiry(e *entry) time.Duration {
 	next := l.ttl
 	for h := range e.holds {
 		next = min(next, time.Until(h.until))

@@ -96,7 +96,7 @@ func (s *Semaphore) forget(key string, p *pool) {
 func (s *Semaphore) grant(p *pool, n int) grant {
 	now := time.Now()
 	s.last = max(s.last+1, uint64(now.UnixMicro()))
-	g := grant{dlock.Fence{Token: s.last, Owner: rand.Text()}, now}
+	g := grant{fence: dlock.Fence{Token: s.last, Owner: rand.Text()}, sent: now}
 	p.held[g.fence] = &permits{n, now.Add(s.ttl)}
 	return g
 }

@@ -9,22 +9,20 @@ type waiter struct {
 	granted chan grant // buffered: the granter never waits
 }
 
-// poll passes key on if its grant has expired, and returns when to poll again.
-func (l *Locker) poll(key string) time.Duration {
+// poll passes key on if grants have expired, and returns when to poll again.
+func (l *RW) poll(key string) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.keys[key]
 	if !ok {
 		return l.ttl
 	}
-	if !time.Now().Before(e.until) {
-		l.pass(key, e)
-	}
-	return time.Until(e.until)
+	l.settle(key, e)
+	return l.expiry(e)
 }
 
-// leave takes w out of the queue. A grant that came at the same moment continues to the next.
-func (l *Locker) leave(key string, w *waiter) {
+// leave takes w out of its queue. A grant that came at the same moment continues to the next.
+func (l *RW) leave(key string, w *waiter, write bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e, ok := l.keys[key]
@@ -33,10 +31,10 @@ func (l *Locker) leave(key string, w *waiter) {
 	}
 	select {
 	case g := <-w.granted:
-		if e.fence == g.fence {
-			l.pass(key, e)
-		}
+		l.drop(key, e, g.hold)
 	default:
-		e.queue = slices.DeleteFunc(e.queue, func(other *waiter) bool { return other == w })
+		queue := e.queue(write)
+		*queue = slices.DeleteFunc(*queue, func(other *waiter) bool { return other == w })
+		l.settle(key, e) // readers waited for a writer that has left
 	}
 }

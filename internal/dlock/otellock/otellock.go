@@ -126,10 +126,10 @@ func (l *Locker) measure(ctx context.Context, key string,
 	defer span.End()
 	lease, err := acquire(child, key)
 	outcome := acquisition(err)
-	l.wait.Record(ctx, time.Since(start).Seconds(), l.labels("outcome", outcome))
+	l.wait.Record(ctx, time.Since(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
 	span.SetAttributes(attribute.String("outcome", outcome))
 	if err != nil {
-		l.refused.Add(ctx, 1, l.labels("outcome", outcome))
+		l.refused.Add(ctx, 1, l.labels(attribute.String("outcome", outcome)))
 		if outcome != outcomeHeld { // an answer, not a failure
 			span.SetStatus(codes.Error, err.Error())
 		}
@@ -146,12 +146,12 @@ func (l *Locker) measure(ctx context.Context, key string,
 func (l *Locker) follow(ctx context.Context, key string, lease *dlock.Lease) {
 	start := time.Now()
 	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(key, fence(lease)))
-	l.held.Add(ctx, 1, l.labels("", ""))
+	l.held.Add(ctx, 1, l.labels())
 	lease.OnEnd(func(err error) {
 		outcome := outcomeReleased
 		if lost, ok := errors.AsType[*dlock.LostError](err); ok {
 			outcome = string(lost.Reason)
-			l.lost.Add(ctx, 1, l.labels("reason", outcome))
+			l.lost.Add(ctx, 1, l.labels(attribute.String("reason", outcome)))
 		} else if !errors.Is(err, dlock.ErrReleased) {
 			outcome = outcomeLeft
 		}
@@ -166,8 +166,8 @@ func (l *Locker) follow(ctx context.Context, key string, lease *dlock.Lease) {
 		}
 		span.SetAttributes(attribute.String("outcome", outcome))
 		span.End(trace.WithTimestamp(end))
-		l.held.Add(ctx, -1, l.labels("", ""))
-		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels("outcome", outcome))
+		l.held.Add(ctx, -1, l.labels())
+		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
 	})
 }
 
@@ -186,13 +186,8 @@ func (l *Locker) attributes(key string, more ...attribute.KeyValue) trace.SpanSt
 		attribute.String("lock.backend", l.backend), attribute.String("lock.key", key))...)
 }
 
-// labels returns the backend and one more label, if that has a name.
-func (l *Locker) labels(name, value string) metric.MeasurementOption {
-	labels := []attribute.KeyValue{attribute.String("backend", l.backend)}
-	if name != "" {
-		labels = append(labels, attribute.String(name, value))
-	}
-	return metric.WithAttributes(labels...)
+func (l *Locker) labels(more ...attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributes(append(more, attribute.String("backend", l.backend))...)
 }
 
 // fence returns the token as a number, which attributes have with a sign only:

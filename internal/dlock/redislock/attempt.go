@@ -9,9 +9,8 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// granted is one grant of one key.
+// granted is one grant.
 type granted struct {
-	fence dlock.Fence
 	sent  time.Time
 	first time.Duration // of a notified grant; 0 means the TTL
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
@@ -46,7 +45,7 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 	}
 	c := &Cond{l: l, name: name}
 	c.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(l.cfg.TTL, 2*l.dead()), Pause: max(l.cfg.Timeout/4, time.Millisecond), Timeout: 2 * l.cfg.Timeout, Revert: c.revert,
+		TTL: max(l.cfg.TTL, 2*l.dead()), Pause: l.cfg.Timeout / 4, Timeout: 2 * l.cfg.Timeout, Revert: c.revert,
 	})
 	return c, nil
 }

@@ -26,6 +26,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	}
 	a := &signaled{acquisition: c.l.newAcquisition(key, id), c: c}
 	a.Attempt, a.Pushes, a.Queued = a, w.Pushes, begun
+	a.Rollback, a.Signaled = c.rollback, true
 	lease, err = a.Wait(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
@@ -74,18 +75,3 @@ func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error)
 		}
 	}
 }
-
-// Revert implements [rediswait.Attempt]. A waiter that Redis does not know may have had a
-// signal, which nobody has passed on.
-func (a *signaled) Revert(ctx context.Context) (found bool, err error) {
-	all, err := a.c.revert(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
-	if err == nil && !all[0] {
-		err = errForgotten
-	}
-	return all[0], err
-}
-
-var errForgotten = errors.New("redislock: the waiter is not known")
-
-// Abandon implements [rediswait.Attempt].
-func (a *signaled) Abandon(ctx context.Context) { a.c.abandon(ctx, a.key, a.id) }

@@ -9,6 +9,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -63,7 +64,7 @@ func rwAndCond(t *testing.T, url string, fail func(ctx context.Context) error) {
 	t.Run("before", suites)
 	ctx := inTime(t)
 	rdb := open(t)
-	rw, locks := redistest.RW(t, rdb), locker(t, rdb)
+	rw, locks := redistest.RW(t, rdb, redisrw.Config{}), locker(t, rdb)
 	cond := condition(t, locks, "a")
 	first, _ := retried(ctx, t, rw, "any"), retried(ctx, t, locks, "any")
 	if err := fail(ctx); err != nil {

@@ -18,7 +18,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	if err := redisx.CheckKey(key); err != nil {
 		return dlock.State{}, err
 	}
-	reply, err := l.manage(ctx, inspectScript, key)
+	reply, err := l.manage(ctx, inspectScript, key, "")
 	if err != nil {
 		return dlock.State{}, fmt.Errorf("redislock: inspect %q: %w", key, err)
 	}
@@ -82,9 +82,9 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	return nil
 }
 
-func (l *Locker) manage(ctx context.Context, s redisx.Script, key string, first ...string) (any, error) {
+func (l *Locker) manage(ctx context.Context, s redisx.Script, key, first string) (any, error) {
 	k := keysOf(l.cfg.Prefix, key)
-	reply, _, err := l.calls.Run(ctx, s, k.all(), l.args(k, strings.Join(first, ""))...)
+	reply, _, err := l.calls.Run(ctx, s, k.all(), l.args(k, first)...)
 	if err != nil {
 		return nil, driver.InTime(ctx, err)
 	}

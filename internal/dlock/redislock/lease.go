@@ -11,13 +11,8 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// lease turns a grant into what the caller gets.
-func (l *Locker) lease(ctx context.Context, key string, g granted) *dlock.Lease {
-	return l.leaseAll(ctx, []dlock.Held{{Key: key, Fence: g.fence}}, g)
-}
-
-// leaseAll turns the grants of several keys into one lease. g is the oldest one.
-func (l *Locker) leaseAll(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
+// lease turns the grants of one or several keys into one lease. g is the oldest one.
+func (l *Locker) lease(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
 	if !l.listens.Load() { // for the notification of a loss
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)
@@ -60,36 +55,28 @@ func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 
 // renew is for the Renewer. In a cluster it makes one call per hash tag.
 func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
-	var (
-		calls  []*redisx.Call
-		groups [][]int
-		tags   = map[string]int{}
-	)
+	groups := map[string][]int{}
 	for i, h := range held {
 		tag := ""
 		if l.notifier.Cluster() {
 			tag = redisx.HashTag(keysOf(l.cfg.Prefix, h.Key).lock)
 		}
-		g, ok := tags[tag]
-		if !ok {
-			g = len(groups)
-			tags[tag], groups = g, append(groups, nil)
-		}
-		groups[g] = append(groups[g], i)
+		groups[tag] = append(groups[tag], i)
 	}
-	for _, group := range groups {
+	calls := make(map[string]*redisx.Call, len(groups))
+	for tag, group := range groups {
 		keys, args := make([]string, 0, 2*len(group)), []any{l.cfg.TTL.Milliseconds()}
 		for _, i := range group {
 			k := keysOf(l.cfg.Prefix, held[i].Key)
 			keys, args = append(keys, k.lock, k.fence), append(args, value(held[i]))
 		}
-		calls = append(calls, l.renewals.Start(ctx, renewScript, keys, args...))
+		calls[tag] = l.renewals.Start(ctx, renewScript, keys, args...)
 	}
 	errs := make([]error, len(held))
-	for g, c := range calls {
+	for tag, c := range calls {
 		reply, _, err := c.Wait()
 		verdicts, _ := reply.([]any)
-		for at, i := range groups[g] {
+		for at, i := range groups[tag] {
 			switch {
 			case err != nil:
 				errs[i] = err

@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -27,7 +28,7 @@ func readersAndWriters() contender {
 		name: "rw", permits: dlocktest.RWPermits,
 		model: func(bool) porcupine.Model { return dlocktest.RWModel(false) },
 		open: func(t testing.TB, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
-			return h.RW(redistest.RW(t, rdb))
+			return h.RW(redistest.RW(t, rdb, redisrw.Config{}))
 		},
 	}
 }

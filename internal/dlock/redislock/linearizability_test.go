@@ -49,7 +49,7 @@ func contenders() []contender {
 			if err != nil {
 				t.Fatal(err)
 			}
-			redistest.CloseInTime(t, l)
+			testbedtest.Closing(t, l.Close)
 			return single{l}
 		}}
 	}
@@ -61,7 +61,7 @@ func contenders() []contender {
 			if err != nil {
 				t.Fatal(err)
 			}
-			redistest.CloseInTime(t, s)
+			testbedtest.Closing(t, s.Close)
 			return s
 		}},
 		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
@@ -69,7 +69,7 @@ func contenders() []contender {
 			if err != nil {
 				t.Fatal(err)
 			}
-			redistest.CloseInTime(t, s)
+			testbedtest.Closing(t, s.Close)
 			return s
 		}},
 	}

@@ -63,7 +63,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		l.common = append(l.common, l.notifier.Home())
 	}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(cfg.TTL, 2*l.dead()), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
+		TTL: max(cfg.TTL, 2*l.dead()), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
@@ -73,7 +73,7 @@ func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseco
 
 // Acquire implements [dlock.Locker]. It waits in the queue of key, or polls.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	if l.cfg.Spin {
@@ -97,7 +97,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.try(ctx, key, l.notifier.NewID())
@@ -108,20 +108,4 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // the error of ctx, and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
 	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
-}
-
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	for _, key := range keys {
-		if err := redisx.CheckKey(key); err != nil {
-			return nil, err
-		}
-	}
-	return nil, nil
 }

@@ -21,7 +21,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	if len(keys) == 0 {
 		return nil, errors.New("redislock: no keys")
 	}
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	if len(keys) == 1 {
@@ -76,5 +76,5 @@ func (l *Locker) atOnce(ctx context.Context, keys []string) (*dlock.Lease, error
 			return nil, fmt.Errorf("redislock: acquire %q: reply %v", keys, reply)
 		}
 	}
-	return l.leaseAll(ctx, held, granted{sent: sent}), nil
+	return l.lease(ctx, held, granted{sent: sent}), nil
 }

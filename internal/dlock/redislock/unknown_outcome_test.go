@@ -15,6 +15,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -103,9 +104,9 @@ func waiterOf(t testing.TB, kind string, own, others redis.UniversalClient) wait
 		one, other := dlock.Mutex(redistest.Semaphore(t, own, cfg)), dlock.Mutex(redistest.Semaphore(t, others, cfg))
 		return waiter{wait: one.Acquire, hold: other.Acquire, give: releases, lose: 2}
 	case "writer":
-		return waiter{wait: redistest.RW(t, own).Acquire, hold: redistest.RW(t, others).Acquire, give: releases, lose: 2}
+		return waiter{wait: redistest.RW(t, own, redisrw.Config{}).Acquire, hold: redistest.RW(t, others, redisrw.Config{}).Acquire, give: releases, lose: 2}
 	case "reader":
-		return waiter{wait: redistest.RW(t, own).AcquireRead, hold: redistest.RW(t, others).Acquire, give: releases, lose: 2}
+		return waiter{wait: redistest.RW(t, own, redisrw.Config{}).AcquireRead, hold: redistest.RW(t, others, redisrw.Config{}).Acquire, give: releases, lose: 2}
 	}
 	l, other := locker(t, own), locker(t, others)
 	sleeper, waker := condition(t, l, "a"), condition(t, other, "a")

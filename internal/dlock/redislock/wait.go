@@ -29,7 +29,10 @@ type acquisition struct {
 
 func (l *Locker) newAcquisition(key, id string) *acquisition {
 	a := &acquisition{l: l, key: key, keys: keysOf(l.cfg.Prefix, key), id: id}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.fallbackPoll(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	a.Waiter = rediswait.Waiter{
+		Attempt: a, Poll: l.fallbackPoll(), TTL: l.cfg.TTL, Timeout: l.cfg.Timeout,
+		Held: dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}}, Rollback: l.rollback,
+	}
 	return a
 }
 
@@ -117,18 +120,7 @@ func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Leas
 
 // granted turns a grant into what the caller gets.
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
-	g := granted{fence: dlock.Fence{Token: token, Owner: a.id}, sent: sent, first: first, share: a.share}
-	if a.Uncertain() { // that request may arrive when the grant is over, and take the key for nobody
-		g.ended = func(error) { a.Abandon(ctx) }
-	}
-	return a.l.lease(ctx, a.key, g)
+	held := a.Held
+	held.Fence.Token = token
+	return a.l.lease(ctx, []dlock.Held{held}, granted{sent: sent, first: first, share: a.share, ended: a.Ended(ctx)})
 }
-
-// Revert implements [rediswait.Attempt].
-func (a *acquisition) Revert(ctx context.Context) (found bool, err error) {
-	all, err := a.l.revert(ctx, []dlock.Held{{Key: a.key, Fence: dlock.Fence{Owner: a.id}}})
-	return all[0], err
-}
-
-// Abandon implements [rediswait.Attempt].
-func (a *acquisition) Abandon(ctx context.Context) { a.l.abandon(ctx, a.key, a.id) }

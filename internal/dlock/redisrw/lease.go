@@ -12,16 +12,12 @@ import (
 // granted turns a grant into what the caller gets.
 func (a *attempt) granted(ctx context.Context, fence dlock.Fence, sent time.Time, first time.Duration) *dlock.Lease {
 	l := a.l
-	g := dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: a.key, Fence: fence, Sent: sent, TTL: l.cfg.TTL, First: first,
 		MaxHold: l.cfg.MaxHold, NoReentry: l.cfg.NoReentry,
 		Kind: a.kind(), Backend: l.sides.Side(a.write), Renewer: l.renewer,
-	}
-	g.Release = func(ctx context.Context) error { return a.release(ctx, fence) }
-	if a.Uncertain() { // that request may arrive when the grant is over, and take the key for nobody
-		g.Ended = func(error) { a.Abandon(ctx) }
-	}
-	return dlock.NewLease(ctx, g)
+		Release: func(ctx context.Context) error { return a.release(ctx, fence) }, Ended: a.Ended(ctx),
+	})
 }
 
 // release releases one grant. Of a large phase that begins with that, it lets

@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -59,7 +60,7 @@ func TestRWValidityCountsFromBeforeTheNotification(t *testing.T) {
 		url := testbedtest.Redis(t)
 		admin, key := redistest.Client(t, url), rand.Text()
 		rdb, link := redistest.Proxied(t, url)
-		a, b, c := redistest.RW(t, redistest.Client(t, url)), redistest.RW(t, rdb), redistest.RW(t, redistest.Client(t, url))
+		a, b, c := redistest.RW(t, redistest.Client(t, url), redisrw.Config{}), redistest.RW(t, rdb, redisrw.Config{}), redistest.RW(t, redistest.Client(t, url), redisrw.Config{})
 		rounds := 0
 		for range 3 {
 			first := redistest.MustTake(t, a.Acquire, key)

@@ -93,7 +93,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(cfg.TTL, 2*waiterTTL), Pause: max(cfg.Timeout/4, time.Millisecond), Timeout: 2 * cfg.Timeout, Revert: l.revert,
+		TTL: max(cfg.TTL, 2*waiterTTL), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
@@ -132,15 +132,4 @@ func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
 // TryAcquireRead implements [dlock.RWLocker].
 func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
 	return l.tryAcquire(ctx, key, false)
-}
-
-// before answers what needs no question to Redis.
-func (l *RW) before(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.sides.Reenter(ctx, key, write); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	return nil, redisx.CheckKey(key)
 }

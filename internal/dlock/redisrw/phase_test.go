@@ -202,7 +202,7 @@ func TestRWOnAServerThatForgets(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		rdb := redistest.Client(t, server.URL())
-		l, key := redistest.RW(t, rdb), rand.Text()
+		l, key := redistest.RW(t, rdb, redisrw.Config{}), rand.Text()
 		reader := redistest.MustTake(t, l.AcquireRead, key)
 		for range 4 {
 			if err := rdb.ScriptFlush(t.Context()).Err(); err != nil {

@@ -23,7 +23,10 @@ type attempt struct {
 
 func (l *RW) newAttempt(key string, write bool) *attempt {
 	a := &attempt{l: l, key: key, id: l.notifier.NewID(), write: write}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: l.poll, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout}
+	a.Waiter = rediswait.Waiter{
+		Attempt: a, Poll: l.poll, TTL: l.cfg.TTL, Timeout: l.cfg.Timeout,
+		Held: dlock.Held{Key: key, Fence: dlock.Fence{Owner: a.id}}, Rollback: l.rollback,
+	}
 	return a
 }
 
@@ -36,7 +39,7 @@ func (a *attempt) mode() string {
 
 // acquire takes key, or waits for it.
 func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, redisx.CheckKey); lease != nil || err != nil {
 		return lease, err
 	}
 	a := l.newAttempt(key, write)
@@ -48,7 +51,7 @@ func (l *RW) acquire(ctx context.Context, key string, write bool) (*dlock.Lease,
 
 // tryAcquire takes key if it can have it at once.
 func (l *RW) tryAcquire(ctx context.Context, key string, write bool) (*dlock.Lease, error) {
-	if lease, err := l.before(ctx, key, write); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, write, redisx.CheckKey); lease != nil || err != nil {
 		return lease, err
 	}
 	a := l.newAttempt(key, write)
@@ -99,19 +102,6 @@ func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, e
 		return nil, nil //nolint:nilnil // As above.
 	}
 	return a.granted(ctx, fence, sent, a.l.first), nil
-}
-
-// Revert implements [rediswait.Attempt].
-func (a *attempt) Revert(ctx context.Context) (found bool, err error) {
-	all, err := a.l.revert(ctx, []dlock.Held{a.held()})
-	return all[0], err
-}
-
-// Abandon implements [rediswait.Attempt].
-func (a *attempt) Abandon(ctx context.Context) { a.l.rollback.Add(ctx, a.held()) }
-
-func (a *attempt) held() dlock.Held {
-	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.id}}
 }
 
 func (l *RW) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {

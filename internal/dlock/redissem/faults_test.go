@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/testbed"
@@ -56,12 +57,12 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 						}
 						lease, err := s.Acquire(ctx, key, 1)
 						if err != nil {
-							redistest.LetPass(ctx, ttl/20)
+							backoff.Sleep(ctx, ttl/20)
 							continue
 						}
 						grants.Add(1)
 						remove := b.add(lease)
-						redistest.LetPass(ctx, mathrand.N(ttl))
+						backoff.Sleep(ctx, mathrand.N(ttl))
 						remove()
 						lease.Release(ctx)
 					}
@@ -69,7 +70,7 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 			}
 		}
 		for range testbedtest.Size(2, 3) {
-			redistest.LetPass(ctx, ttl)
+			backoff.Sleep(ctx, ttl)
 			if err := server.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -18,14 +18,9 @@ func (s *Semaphore) Usage(ctx context.Context, key string) (permits, held, waite
 	if err := redisx.CheckKey(key); err != nil {
 		return 0, 0, 0, err
 	}
-	reply, _, err := s.run(ctx, usageScript, key)
+	counts, err := s.calls.Start(ctx, usageScript, s.keys(key), s.args(key)...).Ints(3)
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("redissem: usage of %q: %w", key, driver.InTime(ctx, err))
 	}
-	counts, _ := reply.([]any)
-	if len(counts) != 3 {
-		return 0, 0, 0, fmt.Errorf("redissem: usage of %q: reply %v", key, reply)
-	}
-	number := func(i int) int { n, _ := counts[i].(int64); return int(n) }
-	return number(0), number(1), number(2), nil
+	return int(counts[0]), int(counts[1]), int(counts[2]), nil
 }

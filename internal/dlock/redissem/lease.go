@@ -2,7 +2,6 @@ package redissem
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -26,16 +25,10 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 		calls[key] = s.renewals.Start(ctx, renewScript, s.keys(key), s.args(key, args...)...)
 	}
 	errs := make([]error, len(held))
-	for key, c := range calls {
-		reply, _, err := c.Wait()
-		live, _ := reply.([]any)
-		for at, i := range byKey[key] {
-			switch {
-			case err != nil:
-				errs[i] = err
-			case at >= len(live):
-				errs[i] = fmt.Errorf("redissem: renew: reply %v", reply)
-			case live[at] != int64(1):
+	for key, group := range byKey {
+		live, err := calls[key].Ints(len(group))
+		for at, i := range group {
+			if errs[i] = err; err == nil && live[at] != 1 {
 				errs[i] = dlock.ErrLost
 			}
 		}
@@ -47,7 +40,7 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 func (a *attempt) granted(ctx context.Context, token string, sent time.Time, first time.Duration) *dlock.Lease {
 	n, _ := strconv.ParseUint(token, 10, 64) // made by digits in the script
 	s, fence := a.s, dlock.Fence{Token: n, Owner: a.owner}
-	g := dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: a.key, Fence: fence, Kind: strconv.Itoa(a.n),
 		Sent: sent, First: first, TTL: s.ttl, MaxHold: s.maxHold, Renewer: s.renewer,
 		Release: func(ctx context.Context) error {
@@ -60,9 +53,6 @@ func (a *attempt) granted(ctx context.Context, token string, sent time.Time, fir
 			}
 			return err
 		},
-	}
-	if a.Uncertain() { // that request may arrive when the grant is over, and take permits for nobody
-		g.Ended = func(error) { a.Abandon(ctx) }
-	}
-	return dlock.NewLease(ctx, g)
+		Ended: a.Ended(ctx),
+	})
 }

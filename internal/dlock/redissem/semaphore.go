@@ -133,7 +133,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 		return nil, fmt.Errorf("redissem: %w", err)
 	}
 	s.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: max(ttl, 2*s.waiterTTL()), Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: s.revert,
+		TTL: max(ttl, 2*s.waiterTTL()), Pause: timeout / 4, Timeout: 2 * timeout, Revert: s.revert,
 	})
 	s.notifier = redisx.NewNotifier(rdb, s.prefix, nil)
 	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})
@@ -160,20 +160,6 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 // expires by its TTL. Close ends the subscription, so remaining waiters only poll.
 func (s *Semaphore) Close(ctx context.Context) error {
 	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
-}
-
-// check refuses what no number of permits could allow, before anything is sent.
-func (s *Semaphore) check(ctx context.Context, key string, n int) error {
-	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	if err := redisx.CheckKey(key); err != nil {
-		return err
-	}
-	if err := driver.CheckPermits(key, n, maxWeight); err != nil {
-		return fmt.Errorf("redissem: %w", err)
-	}
-	return nil
 }
 
 // waiterTTL is how long the store keeps a waiter that sends no request, or a notified grant that is not renewed.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/rediswait"
 	"example.com/shop/internal/redisx"
 )
@@ -23,13 +24,16 @@ type attempt struct {
 
 func (s *Semaphore) newAttempt(key string, n int) *attempt {
 	a := &attempt{s: s, key: key, owner: s.notifier.NewID(), n: n}
-	a.Waiter = rediswait.Waiter{Attempt: a, Poll: s.poll, TTL: s.ttl, Timeout: s.timeout}
+	a.Waiter = rediswait.Waiter{
+		Attempt: a, Poll: s.poll, TTL: s.ttl, Timeout: s.timeout,
+		Held: dlock.Held{Key: key, Fence: dlock.Fence{Owner: a.owner}}, Rollback: s.rollback,
+	}
 	return a
 }
 
 // Acquire implements [dlock.Semaphore].
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
@@ -41,7 +45,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // TryAcquire implements [dlock.Semaphore].
 func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
@@ -96,19 +100,6 @@ func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, e
 
 func (a *attempt) invalid(limit string) error {
 	return fmt.Errorf("there are %s: %w", limit, dlock.ErrInvalidPermits)
-}
-
-// Revert implements [rediswait.Attempt].
-func (a *attempt) Revert(ctx context.Context) (found bool, err error) {
-	all, err := a.s.revert(ctx, []dlock.Held{a.held()})
-	return all[0], err
-}
-
-// Abandon implements [rediswait.Attempt].
-func (a *attempt) Abandon(ctx context.Context) { a.s.rollback.Add(ctx, a.held()) }
-
-func (a *attempt) held() dlock.Held {
-	return dlock.Held{Key: a.key, Fence: dlock.Fence{Owner: a.owner}}
 }
 
 func (s *Semaphore) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
@@ -108,7 +109,7 @@ func TestLostReplyOfABlockedTake(t *testing.T) {
 		if d := time.Since(start); d > ttl/2 {
 			t.Errorf("the token was back after %v", d)
 		}
-		redistest.LetPass(ctx, ttl) // the other one is renewed under the old name
+		backoff.Sleep(ctx, ttl) // the other one is renewed under the old name
 		if err := kept.Release(ctx); err != nil {
 			t.Errorf("the lease of the same client: %v", err)
 		}
@@ -161,7 +162,7 @@ func TestTokenThatComesLate(t *testing.T) {
 		if err != nil || len(names) != 1 {
 			t.Fatalf("holders %v, %v", names, err)
 		}
-		redistest.LetPass(ctx, 2*short) // it is silent, and expires
+		backoff.Sleep(ctx, 2*short) // it is silent, and expires
 		other := redistest.Tokens(t, rdb, redistokens.Config{Permits: 3, TTL: short})
 		all := func() bool {
 			lease, err := other.TryAcquire(ctx, key, 3)
@@ -249,7 +250,7 @@ func TestNoWaiterStarves(t *testing.T) {
 		}
 		var took []time.Duration
 		for range 40 { // several renewals
-			redistest.LetPass(ctx, ttl/20)
+			backoff.Sleep(ctx, ttl/20)
 			start := time.Now()
 			if err := rdb.Ping(ctx).Err(); err != nil {
 				t.Errorf("a command alongside those that wait: %v", err)

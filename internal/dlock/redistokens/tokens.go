@@ -125,7 +125,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 		retired:  map[string]*holder{},
 	}
 	t.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: 10 * ttl, Pause: max(timeout/4, time.Millisecond), Timeout: 2 * timeout, Revert: t.revert,
+		TTL: 10 * ttl, Pause: timeout / 4, Timeout: 2 * timeout, Revert: t.revert,
 	})
 	if ttl < 4*time.Millisecond {
 		return nil, fmt.Errorf("redistokens: TTL %v is less than four milliseconds", ttl)
@@ -151,7 +151,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
 
 // TryAcquire implements [dlock.Semaphore].
 func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := t.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
 		return nil, err
 	}
 	lease, err := t.direct(ctx, key, n, false)
@@ -163,7 +163,7 @@ func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // Acquire implements [dlock.Semaphore].
 func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := t.check(ctx, key, n); err != nil {
+	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
 		return nil, err
 	}
 	lease, err := t.direct(ctx, key, n, true)
@@ -178,34 +178,12 @@ func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, 
 // TTL frees the rest. No call may be waiting.
 func (t *Tokens) Close(ctx context.Context) error {
 	closed := t.renewer.Close(ctx)
-	idle := make(chan struct{})
-	go func() { // ends within the block time and a round trip, as every fetcher does
-		defer close(idle)
-		t.fetchers.Wait()
-	}()
-	var err error
-	select {
-	case <-idle:
+	err := driver.Await(ctx, t.fetchers.Wait) // a fetcher ends within the block time and a round trip
+	if err == nil {
 		err = t.rollback.Wait(ctx)
-	case <-ctx.Done():
-		err = ctx.Err()
 	}
 	if t.owned {
 		err = errors.Join(err, t.blocking.Close())
 	}
 	return errors.Join(closed, err)
-}
-
-// check refuses what no number of tokens could allow, before anything is sent.
-func (t *Tokens) check(ctx context.Context, key string, n int) error {
-	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	if err := redisx.CheckKey(key); err != nil {
-		return err
-	}
-	if err := driver.CheckPermits(key, n, maxTokens); err != nil {
-		return fmt.Errorf("redistokens: %w", err)
-	}
-	return nil
 }

@@ -28,12 +28,6 @@ type Attempt interface {
 	// Notified reads a notification. It returns neither to ask again, if a notification may have been missed, or if a
 	// grant arrives when little of it is left.
 	Notified(ctx context.Context, message string) (*dlock.Lease, error)
-
-	// Revert releases at once what the owner has in Redis, and reports whether there was anything.
-	Revert(ctx context.Context) (found bool, err error)
-
-	// Abandon does so in the background, until it is known that nothing is left.
-	Abandon(ctx context.Context)
 }
 
 // Waiter makes an Attempt until that has an outcome. Its fields are set before it is used.
@@ -44,6 +38,11 @@ type Waiter struct {
 	TTL     time.Duration // how long Wait continues without an answer to any request
 	Timeout time.Duration // of a request; giving up waits for a quarter of it
 
+	Held     dlock.Held       // the key and the owner
+	Rollback *driver.Rollback // releases what the owner has in Redis
+	// Signaled says that the owner may have had a signal. If Redis does not know the owner, nobody has passed that on.
+	Signaled bool
+
 	Pushes <-chan string // notifications, for Wait
 	Queued time.Time     // when Redis last confirmed the place in the queue; zero if never
 
@@ -51,9 +50,17 @@ type Waiter struct {
 	uncertain bool
 }
 
-// Uncertain reports whether a request was sent and not answered. It may arrive when the grant is
-// over, and take the key for nobody: Abandon has to follow the end of the lease.
-func (w *Waiter) Uncertain() bool { return w.uncertain }
+// Ended is that of the grant, see [dlock.Grant]. It is nil unless a request was sent and not answered. That may arrive when
+// the grant is over, and take the key for nobody.
+func (w *Waiter) Ended(ctx context.Context) func(outcome error) {
+	if !w.uncertain {
+		return nil
+	}
+	return func(error) { w.Abandon(ctx) }
+}
+
+// Abandon releases in the background what the owner has in Redis, until it is known that nothing is left.
+func (w *Waiter) Abandon(ctx context.Context) { w.Rollback.Add(ctx, w.Held) }
 
 // Try makes one request. It returns [dlock.ErrHeld] if nothing was granted.
 func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
@@ -150,9 +157,9 @@ func (w *Waiter) giveUp(ctx context.Context, cause error) error {
 	if certain || ctx.Err() != nil && !w.Queued.IsZero() {
 		soon, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.Timeout/4)
 		defer cancel()
-		if found, err := w.Attempt.Revert(soon); err == nil && (found || certain) {
+		if found, err := w.Rollback.Now(soon, w.Held); err == nil && (found || certain && !w.Signaled) {
 			if w.uncertain {
-				w.Attempt.Abandon(ctx) // that request may be on its way yet
+				w.Abandon(ctx) // that request may be on its way yet
 			}
 			if !certain {
 				return dlock.Ended(ctx)
@@ -160,6 +167,6 @@ func (w *Waiter) giveUp(ctx context.Context, cause error) error {
 			return why
 		}
 	}
-	w.Attempt.Abandon(ctx)
+	w.Abandon(ctx)
 	return fmt.Errorf("%w: %w", dlock.ErrUncertain, why)
 }

@@ -72,7 +72,7 @@ func (l *Locker) revert(ctx context.Context, n *node, held []dlock.Held) ([]bool
 	}
 	found := make([]bool, len(held))
 	for i, verdict := range verdicts {
-		found[i] = verdict == verdictHeld
+		found[i] = verdict == driver.Done
 	}
 	return found, nil
 }

@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/redisx"
 )
 
 // Inspect implements [dlock.Inspector]. A key is held if a majority says so. There is no
@@ -73,20 +72,10 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 
 // majority runs a script on all servers, and returns the replies when a majority has
 // answered and the others have, too, or are late.
-func (l *Locker) majority(ctx context.Context, s *redis.Script, keys []string, args ...any) ([]any, error) {
+func (l *Locker) majority(ctx context.Context, s redisx.Script, keys []string, args ...any) ([]any, error) {
 	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
 	defer decided()
-	type answer struct {
-		reply any
-		err   error
-	}
-	answers := make(chan answer, len(l.nodes))
-	for _, n := range l.nodes {
-		l.background.run(func() {
-			reply, err := n.call(sending, s, keys, args...)
-			answers <- answer{reply, err}
-		})
-	}
+	answers := ask(l, func(n *node) (any, error) { return n.call(sending, s, keys, args...) })
 	var (
 		replies []any
 		errs    []error
@@ -100,7 +89,7 @@ func (l *Locker) majority(ctx context.Context, s *redis.Script, keys []string, a
 				errs = append(errs, a.err)
 				continue
 			}
-			replies = append(replies, a.reply)
+			replies = append(replies, a.value)
 		case <-late.C:
 			errs = append(errs, errSilent)
 		case <-ctx.Done():

@@ -27,15 +27,15 @@ type tally struct {
 }
 
 func (t *tally) add(verdict int64) {
-	if verdict == verdictHeld {
+	if verdict == driver.Done {
 		t.held++
 		return
 	}
 	t.gone++
 	switch {
-	case verdict == verdictForced:
+	case verdict == driver.Forced:
 		t.reason = dlock.Forced
-	case verdict == verdictTaken && t.reason != dlock.Forced:
+	case verdict == driver.Taken && t.reason != dlock.Forced:
 		t.reason = dlock.Taken
 	}
 }
@@ -77,7 +77,7 @@ func (l *Locker) release(ctx context.Context, b *acquisition) error {
 				errs = append(errs, a.err)
 				continue
 			}
-			t.add(a.verdict)
+			t.add(a.value)
 		case <-ctx.Done():
 			return dlock.Ended(ctx)
 		}
@@ -90,26 +90,18 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
 	defer decided()
 	keys, args := l.pairs(held)
-	type reply struct {
-		verdicts []int64
-		err      error
-	}
-	replies := make(chan reply, len(l.nodes))
-	for _, n := range l.nodes {
-		l.background.run(func() {
-			verdicts, err := n.verdicts(sending, renewScript, len(held), keys, args)
-			replies <- reply{verdicts, err}
-		})
-	}
+	answers := ask(l, func(n *node) ([]int64, error) {
+		return n.verdicts(sending, renewScript, len(held), keys, args)
+	})
 	tallies, errs := make([]tally, len(held)), make([]error, len(held))
 	var failed []error
 	for range l.nodes {
 		select {
-		case r := <-replies:
-			if r.err != nil {
-				failed = append(failed, r.err)
+		case a := <-answers:
+			if a.err != nil {
+				failed = append(failed, a.err)
 			}
-			for i, verdict := range r.verdicts {
+			for i, verdict := range a.value {
 				tallies[i].add(verdict)
 			}
 		case <-ctx.Done():

@@ -86,7 +86,7 @@ func (l *Locker) newID() string { return l.process + "-" + strconv.FormatUint(l.
 // TryAcquire implements [dlock.Locker]. A server that has lost its data counts as one
 // that another owner has, for a time.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
 	lease, _, err := l.try(ctx, key, nil)
@@ -97,7 +97,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // this process, see [driver.Turns]. If the first attempt finds no majority of servers, it fails. A waiter continues
 // until there has been no majority for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
@@ -112,21 +112,10 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in
 // order, and releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
-}
-
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	return nil, nil
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every call to a

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/redisx"
 )
 
 var (
@@ -45,15 +46,15 @@ const maxUnanswered = 8
 // only prevents the sending. A server that stops answering gets a few more calls, for which the others wait. After
 // that it gets one call at a time, with which the waiting calls fail. So a paused server costs some connections, and
 // no caller whose outcome does not depend on it. It has recovered as soon as it answers.
-func (n *node) call(ctx context.Context, s *redis.Script, keys []string, args ...any) (any, error) {
+func (n *node) call(ctx context.Context, s redisx.Script, keys []string, args ...any) (any, error) {
 	if err := n.admit(ctx); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.limit)
 	defer cancel()
-	reply, err := s.Run(ctx, n.rdb, keys, args...).Result()
+	reply, err := s.Run(ctx, n.rdb, keys, args)
 	n.learn(err)
-	if err != nil && refused(err) {
+	if err != nil && redisx.Refused(err) {
 		err = fmt.Errorf("%w: %w", errUnsent, err)
 	}
 	return reply, err
@@ -115,33 +116,11 @@ func (n *node) learn(err error) {
 	}
 }
 
-// refused reports whether err proves that the call had no effect: the server answered
-// with an error, or the request never left. The scripts write the lock last.
-func refused(err error) bool {
-	if _, ok := errors.AsType[redis.Error](err); ok {
-		return true
-	}
-	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
-		return true
-	}
-	return errors.Is(err, redis.ErrPoolTimeout) || errors.Is(err, redis.ErrPoolExhausted) || errors.Is(err, redis.ErrClosed)
-}
-
 // verdicts runs a script of each.lua.
-func (n *node) verdicts(ctx context.Context, s *redis.Script, want int, keys []string, args []any) ([]int64, error) {
+func (n *node) verdicts(ctx context.Context, s redisx.Script, want int, keys []string, args []any) ([]int64, error) {
 	reply, err := n.call(ctx, s, keys, args...)
 	if err != nil {
 		return nil, err
 	}
-	values, _ := reply.([]any)
-	all := make([]int64, 0, want)
-	for _, v := range values {
-		if verdict, ok := v.(int64); ok {
-			all = append(all, verdict)
-		}
-	}
-	if len(all) != want {
-		return nil, fmt.Errorf("reply %v", reply)
-	}
-	return all, nil
+	return redisx.Ints(reply, want)
 }

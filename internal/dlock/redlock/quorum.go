@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // acquisition is one attempt to take a key, on all servers at once. It continues in the background after it has been
@@ -187,7 +188,7 @@ func count(votes []vote) (c [states]int) {
 // The channel gets what each says; its capacity is enough for all. A server that has not
 // voted yet is not asked: its vote is released when it comes. The end of ctx leaves those
 // that are silent to the Rollback.
-func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer, votes []vote) {
+func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer[int64], votes []vote) {
 	b.mu.Lock()
 	b.over = true
 	if b.token == 0 {
@@ -195,17 +196,17 @@ func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer
 	}
 	votes = slices.Clone(b.votes)
 	b.mu.Unlock()
-	said := make(chan answer, len(votes))
+	said := make(chan answer[int64], len(votes))
 	for i, v := range votes {
 		switch v.state {
 		case granted, acked, unknown:
 			asked++
 			b.l.background.run(func() {
 				verdict, err := b.free(ctx, i)
-				if v.state == unknown && err == nil && verdict != verdictHeld {
+				if v.state == unknown && err == nil && verdict != driver.Done {
 					b.l.nodes[i].rollback.Add(ctx, b.held()) // the take may be on its way yet
 				}
-				said <- answer{verdict, err}
+				said <- answer[int64]{verdict, err}
 			})
 		default:
 		}
@@ -213,8 +214,20 @@ func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer
 	return asked, said, votes
 }
 
-// answer is what a server says to a release.
-type answer struct {
-	verdict int64
-	err     error
+// answer is what a server says.
+type answer[T any] struct {
+	value T
+	err   error
+}
+
+// ask has f ask each server, all at once. Nobody has to receive the answers.
+func ask[T any](l *Locker, f func(n *node) (T, error)) <-chan answer[T] {
+	answers := make(chan answer[T], len(l.nodes))
+	for _, n := range l.nodes {
+		l.background.run(func() {
+			value, err := f(n)
+			answers <- answer[T]{value, err}
+		})
+	}
+	return answers
 }

@@ -4,8 +4,6 @@ import (
 	"embed"
 	"fmt"
 
-	"github.com/redis/go-redis/v9"
-
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
@@ -18,19 +16,11 @@ var lua = redisx.Folder{Files: files, First: fmt.Sprintf("local block = %d\n", d
 
 // The scripts are constants that cannot be declared so.
 var (
-	takeScript         = redis.NewScript(lua.Text("take"))
-	raiseScript        = redis.NewScript(lua.Text("raise"))
-	renewScript        = redis.NewScript(lua.Text("each", "renew"))
-	releaseScript      = redis.NewScript(lua.Text("each", "release"))
-	forceScript        = redis.NewScript(lua.Text("force"))
-	inspectScript      = redis.NewScript(lua.Text("inspect"))
-	raiseCounterScript = redis.NewScript(lua.Text("raise_counter"))
-)
-
-// Verdicts of renew.lua and release.lua.
-const (
-	verdictHeld   = 1
-	verdictGone   = 0
-	verdictTaken  = -1
-	verdictForced = -2
+	takeScript         = lua.Script("take")
+	raiseScript        = lua.Script("raise")
+	renewScript        = lua.Script("each", "renew")
+	releaseScript      = lua.Script("each", "release")
+	forceScript        = lua.Script("force")
+	inspectScript      = lua.Script("inspect")
+	raiseCounterScript = lua.Script("raise_counter")
 )

@@ -64,7 +64,7 @@ func (l *Locker) newID() string { return l.process + "-" + strconv.FormatUint(l.
 
 // TryAcquire implements [dlock.Locker]. It is one statement.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, checkKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.try(ctx, key, l.newID(), nil)
@@ -74,7 +74,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 // polls for the end of the lease. One acquisition serves all callers that wait for key in this process; see
 // [driver.Turns].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, checkKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
@@ -90,7 +90,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in
 // order, and releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, checkKey, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
@@ -106,18 +106,9 @@ func (l *Locker) Close(ctx context.Context) error {
 // maxKey is the size of the column.
 const maxKey = 255
 
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, keys ...string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, keys...); lease != nil || err != nil {
-		return lease, err
+func checkKey(key string) error {
+	if key == "" || len(key) > maxKey {
+		return fmt.Errorf("sqllock: a key has between 1 and %d bytes, not %d", maxKey, len(key))
 	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	for _, key := range keys {
-		if key == "" || len(key) > maxKey {
-			return nil, fmt.Errorf("sqllock: a key has between 1 and %d bytes, not %d", maxKey, len(key))
-		}
-	}
-	return nil, nil
+	return nil
 }

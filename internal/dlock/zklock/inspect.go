@@ -9,6 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 )
 
 // inspect reports the holder, and how many wait. The caller passes the function that makes the holder's fencing token.
@@ -54,6 +55,9 @@ func (q *queue) force(ctx context.Context, c claim, evict func(p place, path str
 
 // holders returns the nodes that wait for no other node, and the number of the waiting ones.
 func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
+	if err := driver.CheckKey(c.key); err != nil {
+		return nil, 0, err
+	}
 	if err := q.s.Sync(ctx); err != nil {
 		return nil, 0, err
 	}
@@ -71,9 +75,6 @@ func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
 
 // Inspect implements [dlock.Inspector].
 func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	if err := checkKey(key); err != nil {
-		return dlock.State{}, err
-	}
 	return l.queue.inspect(ctx, claim{key: key, dir: l.dir(key)}, func(p place, zxid uint64) (dlock.Fence, error) {
 		return dlock.Fence{Token: zxid, Owner: p.id}, nil
 	})
@@ -82,9 +83,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. An operator who deletes the node of a holder by other means does the
 // same.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
-		return err
-	}
 	return l.queue.force(ctx, claim{key: key, dir: l.dir(key)}, func(_ place, path string) error {
 		return l.queue.s.Delete(ctx, path, -1)
 	})

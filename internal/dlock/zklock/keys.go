@@ -1,7 +1,7 @@
 package zklock
 
 import (
-	"errors"
+	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -54,16 +54,7 @@ func sorted(names []string) []place {
 			places = append(places, p)
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.number-b.number, 0) })
 	return places
 }
 
@@ -118,15 +109,6 @@ func escape(key string) string {
 		return strings.ReplaceAll(name, ".", "%2E")
 	}
 	return name
-}
-
-var errNoKey = errors.New("zklock: the key is empty")
-
-func checkKey(key string) error {
-	if key == "" {
-		return errNoKey
-	}
-	return nil
 }
 
 func (l *Locker) dir(key string) string { return l.queue.cfg.Prefix + "/" + escape(key) }

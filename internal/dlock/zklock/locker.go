@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/zookeeper"
 )
 
@@ -33,7 +34,7 @@ func New(s *zookeeper.Session, cfg Config) (*Locker, error) {
 // has answered for the timeout of the session, it returns an error instead of
 // waiting on.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.queue.acquire(ctx, claim{key: key, dir: l.dir(key), kind: kindLease, backend: l})
@@ -41,21 +42,10 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := l.enter(ctx, key); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
 	return l.queue.try(ctx, claim{key: key, dir: l.dir(key), kind: kindLease, backend: l})
-}
-
-// enter is what comes before an acquisition.
-func (l *Locker) enter(ctx context.Context, key string) (*dlock.Lease, error) {
-	if lease, err := dlock.Reenter(ctx, l, key); lease != nil || err != nil {
-		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	return nil, checkKey(key)
 }
 
 // explain makes an error of the session one of dlock.

@@ -79,14 +79,8 @@ func (l *RW) TryAcquireRead(ctx context.Context, key string) (*dlock.Lease, erro
 }
 
 func (l *RW) take(ctx context.Context, key string, k kind, how func(context.Context, claim) (*dlock.Lease, error)) (*dlock.Lease, error) {
-	if lease, err := l.sides.Reenter(ctx, key, k == kindWrite); lease != nil || err != nil {
+	if lease, err := l.sides.Enter(ctx, key, k == kindWrite, driver.CheckKey); lease != nil || err != nil {
 		return lease, err
-	}
-	if ctx.Err() != nil {
-		return nil, dlock.Ended(ctx)
-	}
-	if err := checkKey(key); err != nil {
-		return nil, err
 	}
 	c := l.claim(key)
 	c.kind, c.backend = k, l.sides.Side(k == kindWrite)
@@ -138,9 +132,6 @@ func fenceOf(data []byte, stat *zk.Stat) (dlock.Fence, error) {
 // Inspect implements [dlock.Inspector]. Of several readers it reports since when the
 // first one reads.
 func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	if err := checkKey(key); err != nil {
-		return dlock.State{}, err
-	}
 	return l.queue.inspect(ctx, l.claim(key), func(p place, zxid uint64) (dlock.Fence, error) {
 		if p.kind == kindRead {
 			return l.last(ctx, key)
@@ -152,9 +143,6 @@ func (l *RW) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]: it ends the lease of the writer, or
 // those of all readers that wait for nobody.
 func (l *RW) ForceRelease(ctx context.Context, key string) error {
-	if err := checkKey(key); err != nil {
-		return err
-	}
 	return l.queue.force(ctx, l.claim(key), func(p place, path string) error {
 		if p.kind == kindRead {
 			return l.queue.s.Delete(ctx, path, -1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/zookeeper"
 )
@@ -241,12 +242,8 @@ func (q *queue) mayContinue(ctx context.Context, n zookeeper.Node, failed error)
 	case errors.Is(failed, zookeeper.ErrClosed), time.Since(q.s.Confirmed()) > q.s.Timeout():
 		return unsent(failed)
 	}
-	pause := time.NewTimer(q.fallbackPoll()/10 + rand.N(q.fallbackPoll()/10))
-	defer pause.Stop()
-	select {
-	case <-pause.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Jitter(ctx, q.fallbackPoll()/5) {
 		return ctx.Err()
 	}
+	return nil
 }

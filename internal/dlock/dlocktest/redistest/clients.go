@@ -18,7 +18,6 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// Link is what a conformance test does to the connections through proxy.
 // Link returns what a conformance test does to the connections through proxy.
 func Link(t testing.TB, proxy *testbed.Proxy) dlocktest.Link {
 	return dlocktest.Link{
@@ -81,17 +80,6 @@ func SentinelURL(s *testbed.Sentinel) string {
 // ClusterURL names the nodes of a cluster.
 func ClusterURL(c *testbed.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
 
-// closer is anything here that works in the background.
-type closer interface {
-	Close(ctx context.Context) error
-}
-
-// CloseInTime closes c at the end of the test.
-func CloseInTime(t testing.TB, c closer) {
-	t.Helper()
-	testbedtest.Closing(t, c.Close)
-}
-
 // MustTake takes key, or fails the test.
 func MustTake(t testing.TB, take func(context.Context, string) (*dlock.Lease, error), key string) *dlock.Lease {
 	t.Helper()
@@ -106,14 +94,6 @@ func MustTake(t testing.TB, take func(context.Context, string) (*dlock.Lease, er
 	}
 	t.Cleanup(func() { lease.Release(context.WithoutCancel(t.Context())) })
 	return lease
-}
-
-// LetPass lets d pass. It paces a test and decides nothing.
-func LetPass(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
 }
 
 // Targets runs a test on a real server and on miniredis.

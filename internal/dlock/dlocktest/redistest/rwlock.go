@@ -20,7 +20,7 @@ func RWHarness(t testing.TB, url string) dlocktest.RWHarness {
 	h.WaiterTTL = 3 * time.Second
 	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 		rdb, link := Proxied(t, url)
-		return RW(t, rdb), link
+		return RW(t, rdb, redisrw.Config{}), link
 	}
 	return h
 }
@@ -30,7 +30,7 @@ func RWHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dl
 	t.Helper()
 	admin := open(t)
 	return dlocktest.RWHarness{
-		New:         func(t testing.TB) dlock.RWLocker { return RW(t, open(t)) },
+		New:         func(t testing.TB) dlock.RWLocker { return RW(t, open(t), redisrw.Config{}) },
 		TTL:         TTL,
 		Expire:      func(t testing.TB, key string) { rwExpire(t, admin, key) },
 		Waiting:     func(t testing.TB, key string) int { return RWWaiting(t, admin, key) },
@@ -38,26 +38,20 @@ func RWHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dl
 		SharedFence: true,
 		Reentrant:   true,
 		NoReentry: func(t testing.TB) dlock.RWLocker {
-			return RWWith(t, open(t), redisrw.Config{NoReentry: true})
+			return RW(t, open(t), redisrw.Config{NoReentry: true})
 		},
 		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
-			return RWWith(t, open(t), redisrw.Config{MaxHold: limit})
+			return RW(t, open(t), redisrw.Config{MaxHold: limit})
 		},
 		Other: func(t testing.TB, ttl time.Duration) dlock.RWLocker {
-			return RWWith(t, open(t), redisrw.Config{TTL: ttl})
+			return RW(t, open(t), redisrw.Config{TTL: ttl})
 		},
 		Answers: Answers,
 	}
 }
 
 // RW returns an RW that is closed at the end of the test.
-func RW(t testing.TB, rdb redis.UniversalClient) *redisrw.RW {
-	t.Helper()
-	return RWWith(t, rdb, redisrw.Config{})
-}
-
-// RWWith returns an RW with a configuration that is closed at the end of the test.
-func RWWith(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW {
+func RW(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW {
 	t.Helper()
 	cfg.TTL = cmp.Or(cfg.TTL, TTL)
 	l, err := redisrw.New(rdb, cfg)

@@ -16,28 +16,11 @@ import (
 func TokensHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	t.Helper()
 	admin := Client(t, url)
-	return dlocktest.SemaphoreHarness{
-		New: func(t testing.TB, permits int) dlock.Semaphore {
-			return Tokens(t, Watched(t, Client(t, url)), redistokens.Config{Permits: permits, TTL: TTL})
-		},
-		TTL:    TTL,
-		Expire: func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)+":holders") },
-		Wipe: func(t testing.TB, key string) {
-			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
-				t.Error(err)
-			}
-		},
-		Remembers: true,
-		Ordered:   true,
-		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
-			return Tokens(t, Client(t, url), redistokens.Config{TTL: ttl})
-		},
-		Answers: Answers,
-		Behind: func(t testing.TB, permits int) (dlock.Semaphore, dlocktest.Link) {
-			rdb, link := Proxied(t, url)
-			return Tokens(t, rdb, redistokens.Config{Permits: permits, TTL: TTL}), link
-		},
-	}
+	h := semaphoreHarness(url, admin, func(t testing.TB, rdb redis.UniversalClient, permits int, ttl time.Duration) dlock.Semaphore {
+		return Tokens(t, rdb, redistokens.Config{Permits: permits, TTL: ttl})
+	})
+	h.Expire = func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)+":holders") }
+	return h
 }
 
 // Tokens returns Tokens that are closed at the end of the test.
