@@ -149,18 +149,18 @@ func (r *Run) result(ended, err error) Result {
 	return result
 }
 
-// Await polls until done, and fails with what was not reached if ctx ends first.
-func Await(ctx context.Context, what string, done func() (bool, error)) error {
+// await polls until done, and ends the script with what was not reached if ctx ends first.
+func await(ctx context.Context, what string, done func() bool) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if ok, err := done(); ok || err != nil {
-			return err
+		if done() {
+			return
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+			fail("%s: %w", what, context.Cause(ctx))
 		}
 	}
 }
