@@ -66,8 +66,8 @@ func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
 	}); err != nil {
 		return err
 	}
-	if err := until(ctx, func(ctx context.Context) error { return s.replicates(ctx, master) }); err != nil {
-		return fmt.Errorf("replication: %w", err)
+	if err := until(ctx, "replication", func(ctx context.Context) error { return s.replicates(ctx, master) }); err != nil {
+		return err
 	}
 	for range sentinels {
 		watcher, err := startWatcher(ctx, cfg, host, port)
@@ -115,13 +115,7 @@ func (r *Redis) hurry(ctx context.Context) error {
 func (s *Sentinel) MasterName() string { return masterName }
 
 // SentinelAddrs are the addresses of the sentinels, as HOST:PORT.
-func (s *Sentinel) SentinelAddrs() []string {
-	addrs := make([]string, 0, len(s.watchers))
-	for _, w := range s.watchers {
-		addrs = append(addrs, w.addr)
-	}
-	return addrs
-}
+func (s *Sentinel) SentinelAddrs() []string { return addrsOf(s.watchers) }
 
 // Sentinels are the servers behind SentinelAddrs, to be paused or killed.
 func (s *Sentinel) Sentinels() []*Redis { return slices.Clone(s.watchers) }

@@ -3,7 +3,6 @@ package testbed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,29 +38,16 @@ func StartZooKeeper(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeper, error
 	if err != nil {
 		return nil, err
 	}
-	err = retryPort(ctx, func(port int) error {
-		if err := z.configure(cfg, port); err != nil {
-			return err
-		}
-		return z.start(ctx)
-	})
-	if err != nil {
-		return nil, errors.Join(err, z.Close())
-	}
-	return z, nil
+	return z, z.startOn(ctx, func(port int) error { return z.configure(cfg, port) })
 }
 
 // newZooKeeper prepares a server that has no configuration yet.
 func newZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
-	java, err := locate("java")
-	if err != nil {
-		return nil, err
-	}
 	classes, err := zooKeeperClasses()
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "zookeeper", java, dir)
+	process, err := openProcess(ctx, "zookeeper", "java", dir)
 	if err != nil {
 		return nil, err
 	}

@@ -65,9 +65,7 @@ func SnapshotDatabase(t testing.TB) string {
 func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
 	t.Helper()
 	server, err := testbed.StartMariaDB(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
 // newDatabase creates a database with a unique name alongside the one in the URL.

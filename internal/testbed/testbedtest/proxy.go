@@ -11,9 +11,5 @@ import (
 func StartProxy(t testing.TB, upstream string) *testbed.Proxy {
 	t.Helper()
 	proxy, err := testbed.NewProxy(t.Context(), upstream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, proxy.Close)
-	return proxy
+	return started(t, proxy, err)
 }

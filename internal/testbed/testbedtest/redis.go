@@ -3,6 +3,7 @@ package testbedtest
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -36,9 +37,7 @@ func Redis(t testing.TB) string {
 func StartRedis(t testing.TB, cfg testbed.RedisConfig) *testbed.Redis {
 	t.Helper()
 	server, err := testbed.StartRedis(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
 // require ends the test when a server did not start: as skipped if it is merely
@@ -51,6 +50,14 @@ func require(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// started returns a server that was started for one test. It ends with the test.
+func started[S io.Closer](t testing.TB, server S, err error) S {
+	t.Helper()
+	require(t, err)
+	closeAtEnd(t, server.Close)
+	return server
 }
 
 func closeAtEnd(t testing.TB, stop func() error) {

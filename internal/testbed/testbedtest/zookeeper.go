@@ -38,17 +38,13 @@ func ZooKeeper(t testing.TB) string {
 func StartZooKeeper(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeper {
 	t.Helper()
 	server, err := testbed.StartZooKeeper(t.Context(), unflushedZooKeeper(cfg))
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
 // StartZooKeeperEnsemble starts three ZooKeeper servers for this test alone, which
 // may kill their leader. They are closed when the test ends.
 func StartZooKeeperEnsemble(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeperEnsemble {
 	t.Helper()
-	ensemble, err := testbed.StartZooKeeperEnsemble(t.Context(), unflushedZooKeeper(cfg))
-	require(t, err)
-	closeAtEnd(t, ensemble.Close)
-	return ensemble
+	server, err := testbed.StartZooKeeperEnsemble(t.Context(), unflushedZooKeeper(cfg))
+	return started(t, server, err)
 }
