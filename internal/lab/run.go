@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/testbed"
 )
 
@@ -151,15 +152,8 @@ func (r *Run) result(ended, err error) Result {
 
 // await polls until done, and ends the script with what was not reached if ctx ends first.
 func await(ctx context.Context, what string, done func() bool) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if done() {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+	for !done() {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) {
 			fail("%s: %w", what, context.Cause(ctx))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/stock"
 )
 
@@ -73,10 +74,7 @@ func (c *scene) mark(row string, at time.Time, good bool, format string, args ..
 
 // pace lets some time pass, so that the picture separates the events before and after. Nothing depends on it.
 func (c *scene) pace(ctx context.Context) {
-	select {
-	case <-time.After(time.Duration(c.r.Size(200, 350)) * time.Millisecond):
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, time.Duration(c.r.Size(200, 350))*time.Millisecond)
 }
 
 // holder is an order worker with a lease.

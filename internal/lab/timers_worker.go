@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
@@ -100,9 +101,7 @@ func (m *memoryTimers) count(context.Context) int { return len(m.orders) }
 
 func (m *memoryTimers) consume(ctx context.Context, fire func(context.Context, []string) error) {
 	for _, o := range m.orders {
-		select {
-		case <-time.After(time.Until(o.ExpiresAt)):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, time.Until(o.ExpiresAt)) {
 			return
 		}
 		check(fire(ctx, []string{o.ID}))
@@ -124,19 +123,12 @@ func (s setTimers) count(ctx context.Context) int {
 }
 
 func (s setTimers) consume(ctx context.Context, fire func(context.Context, []string) error) {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+	for ok := true; ok; ok = backoff.Sleep(ctx, 10*time.Millisecond) {
 		ids, err := s.queue.Poll(ctx, 1000)
 		if len(ids) > 0 {
 			err = cmp.Or(err, fire(ctx, ids))
 		}
 		check(err)
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
 	}
 }
 

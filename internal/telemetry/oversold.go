@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/stock"
 )
 
@@ -93,10 +94,7 @@ func (o *oversold) run(ctx context.Context) error {
 		}
 		start := time.Now()
 		o.refresh(ctx)
-		pause := max(o.interval-time.Since(start), pausePerAudit*time.Since(start))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, max(o.interval-time.Since(start), pausePerAudit*time.Since(start))) {
 			return nil
 		}
 	}
