@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/shop/internal/app"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/sqlstore"
 )
-
-// keysTimeout is how long a command on keys may take, once the database is open.
-const keysTimeout = time.Minute
 
 // keysCommand manages the API keys in the database.
 func keysCommand() Command {
@@ -127,26 +123,23 @@ func (k *keysCall) validate(command string, ends bool) error {
 }
 
 // on opens the database and runs a command on it.
-func (k *keysCall) on(ctx context.Context, command string, run func(context.Context) error) (err error) {
+func (k *keysCall) on(ctx context.Context, command string, run func(context.Context) error) error {
 	access := sqlstore.AccessChange
 	if command == "list" {
 		access = sqlstore.AccessRead
 	}
-	if k.store, err = openDatabase(ctx, "keys", k.database, access); err != nil {
-		return err
-	}
-	defer closing(&err, k.store.Close)
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
-	defer cancel()
-	if k.service, err = identity.New(k.store, identity.Config{}); err != nil {
-		return err
-	}
-	err = run(ctx)
-	if errors.Is(err, sqlstore.ErrNoSchema) {
-		return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, k.store.Address())
-	}
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	return nil
+	return withDatabase(ctx, "keys", k.database, access, func(ctx context.Context, store *sqlstore.Store) (err error) {
+		k.store = store
+		if k.service, err = identity.New(store, identity.Config{}); err != nil {
+			return err
+		}
+		err = run(ctx)
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, store.Address())
+		}
+		if err != nil {
+			return fmt.Errorf("keys: %w", err)
+		}
+		return nil
+	})
 }

@@ -65,13 +65,6 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	return nil
 }
 
-func number(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // timerStock remembers the latest count.
 type timerStock struct {
 	stats    TimerStats
