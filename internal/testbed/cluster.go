@@ -35,8 +35,7 @@ type Cluster struct {
 }
 
 // StartCluster runs six servers on free loopback ports, and joins them. It returns when all six find the cluster
-// complete, and every master has a replica that is in step. It needs Redis 7. The end of ctx gives up the start; it
-// does not end servers that are running. The error is ErrNotInstalled when there is no redis-server.
+// complete, and every master has a replica that is in step. It needs Redis 7.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, cfg); err != nil {

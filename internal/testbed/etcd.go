@@ -36,9 +36,7 @@ type Etcd struct {
 	peer string // where the other members reach it, as HOST:PORT
 }
 
-// StartEtcd runs a cluster of one server on free loopback ports and returns when it
-// has answered a linearizable read. The end of ctx gives up the start; it does not
-// end a server that is running. The error is ErrNotInstalled when there is no etcd.
+// StartEtcd runs a cluster of one server on free loopback ports and returns when it has answered a linearizable read.
 func StartEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 	e, err := openEtcd(ctx, cfg.Dir)
 	if err != nil {

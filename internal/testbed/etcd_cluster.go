@@ -15,10 +15,8 @@ const etcdMembers = 3
 // EtcdCluster is etcd on three servers.
 type EtcdCluster struct{ members []*Etcd }
 
-// StartEtcdCluster runs three servers on free loopback ports and returns when each
-// of them has answered a linearizable read. The end of ctx gives up the start; it
-// does not end servers that are running. The error is ErrNotInstalled when there is
-// no etcd.
+// StartEtcdCluster runs three servers on free loopback ports and returns when each of them has answered a linearizable
+// read.
 func StartEtcdCluster(ctx context.Context, cfg EtcdConfig) (*EtcdCluster, error) {
 	c := &EtcdCluster{}
 	for range etcdMembers {

@@ -34,10 +34,8 @@ type MariaDB struct {
 	data string
 }
 
-// StartMariaDB runs a MariaDB server on a free loopback port and returns when it
-// executes SQL and has the database DefaultDatabase. The user is root, without
-// a password. The end of ctx gives up the start; it does not end a server that is
-// running. The error is ErrNotInstalled when mariadbd or mariadb-install-db is missing.
+// StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
+// DefaultDatabase. The user is root, without a password. It needs mariadbd and mariadb-install-db.
 func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 	install, err := locate("mariadb-install-db")
 	if err != nil {

@@ -33,9 +33,7 @@ type Redis struct {
 	addr string
 }
 
-// StartRedis runs a Redis server on a free loopback port and returns when it
-// answers. The end of ctx gives up the start; it does not end a server that is
-// running. The error is ErrNotInstalled when there is no redis-server.
+// StartRedis runs a Redis server on a free loopback port and returns when it answers.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
 	process, err := openProcess(ctx, "redis", "redis-server", cfg.Dir)
 	if err != nil {

@@ -37,8 +37,7 @@ type Sentinel struct {
 }
 
 // StartSentinel runs the five servers on free loopback ports. It returns when the sentinels know each other, agree on
-// the master, and can replace it by a replica that is in step. The end of ctx gives up the start; it does not end
-// servers that are running. The error is ErrNotInstalled when there is no redis-server.
+// the master, and can replace it by a replica that is in step.
 func StartSentinel(ctx context.Context, cfg SentinelConfig) (*Sentinel, error) {
 	s := &Sentinel{}
 	if err := s.start(ctx, cfg); err != nil {

@@ -29,10 +29,8 @@ type ZooKeeper struct {
 	data string
 }
 
-// StartZooKeeper runs a ZooKeeper server on a free loopback port and returns when it
-// has opened a session: it accepts connections long before. The end of ctx gives
-// up the start; it does not end a server that is running. Restart keeps the data.
-// The error is ErrNotInstalled when Java or the server is missing.
+// StartZooKeeper runs a ZooKeeper server on a free loopback port and returns when it has opened a session: it accepts
+// connections long before. Restart keeps the data. It needs Java.
 func StartZooKeeper(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeper, error) {
 	z, err := newZooKeeper(ctx, cfg.Dir)
 	if err != nil {

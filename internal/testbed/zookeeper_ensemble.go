@@ -19,10 +19,8 @@ type ZooKeeperEnsemble struct {
 	nodes []*ZooKeeper
 }
 
-// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when
-// each of them opens sessions. The folder of cfg is not used. The end of ctx gives
-// up the start; it does not end servers that are running. The error is
-// ErrNotInstalled when Java or the server is missing.
+// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when each of them opens sessions. The
+// folder of cfg is not used.
 func StartZooKeeperEnsemble(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeperEnsemble, error) {
 	var err error
 	for range startAttempts {

@@ -32,8 +32,7 @@ func Redis(t testing.TB) string {
 	return server.URL()
 }
 
-// StartRedis starts a Redis server for this test alone, which may pause, kill
-// and restart it. It is closed when the test ends.
+// StartRedis starts a Redis server for this test alone.
 func StartRedis(t testing.TB, cfg testbed.RedisConfig) *testbed.Redis {
 	t.Helper()
 	server, err := testbed.StartRedis(t.Context(), cfg)

@@ -6,16 +6,14 @@ import (
 	"example.com/shop/internal/testbed"
 )
 
-// StartSentinel starts Redis behind Sentinel for this test alone, which may kill
-// the master. It is closed when the test ends.
+// StartSentinel starts Redis behind Sentinel for this test alone.
 func StartSentinel(t testing.TB, cfg testbed.SentinelConfig) *testbed.Sentinel {
 	t.Helper()
 	server, err := testbed.StartSentinel(t.Context(), cfg)
 	return started(t, server, err)
 }
 
-// StartCluster starts a Redis Cluster for this test alone, which may kill masters.
-// It is closed when the test ends.
+// StartCluster starts a Redis Cluster for this test alone.
 func StartCluster(t testing.TB, cfg testbed.ClusterConfig) *testbed.Cluster {
 	t.Helper()
 	server, err := testbed.StartCluster(t.Context(), cfg)
