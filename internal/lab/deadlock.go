@@ -50,8 +50,7 @@ func runDeadlock(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	rdb := r.client(s.Redis)
 	locks := must(redislock.New(rdb, redislock.Config{TTL: basketTTL}))
-	picture := &Picture{Title: "two baskets in opposite order"}
-	r.Draw(picture)
+	picture := r.Draw(&Picture{Title: "two baskets in opposite order"})
 	deadlock(ctx, s, picture)
 	sortedLocks(ctx, s, locks, picture)
 }

@@ -34,8 +34,7 @@ func lostUpdateLab() Lab {
 
 func runLostUpdate(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	picture := &Picture{Title: "two processes, one unit: read, then write"}
-	r.Draw(picture)
+	picture := r.Draw(&Picture{Title: "two processes, one unit: read, then write"})
 	// sale lets first and second read before either writes, and returns what became of their orders.
 	sale := func(strategy string, update stock.Update) (outcomes [2]string, audit stock.Audit) {
 		sku := "last-" + strategy

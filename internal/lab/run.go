@@ -101,11 +101,12 @@ func (r *Run) Cure(works bool, format string, args ...any) {
 	r.cures = append(r.cures, Finding{works, fmt.Sprintf(format, args...)})
 }
 
-// Draw sets the picture of the run.
-func (r *Run) Draw(p *Picture) {
+// Draw sets the picture of the run, and returns it.
+func (r *Run) Draw(p *Picture) *Picture {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.picture, p.began = p, r.began
+	return p
 }
 
 // Defer has something closed when the run ends, in the opposite order.

@@ -31,9 +31,7 @@ type scene struct {
 
 // theater sets the picture of the run, for scenes to draw.
 func (s *stores) theater(title string) *theater {
-	p := &Picture{Title: title}
-	s.r.Draw(p)
-	return &theater{stores: s, picture: p}
+	return &theater{stores: s, picture: s.r.Draw(&Picture{Title: title})}
 }
 
 // scene puts a new SKU on sale.

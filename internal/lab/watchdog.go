@@ -64,8 +64,7 @@ func (s shifted) span(row string, from, until time.Time, kind Kind, label string
 func runWatchdog(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	rdb := r.client(s.Redis)
-	picture := &Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"}
-	r.Draw(picture)
+	picture := r.Draw(&Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"})
 	zero := time.Now()
 	stuckWork(ctx, s, rdb, shifted{picture, zero, zero})
 	cutOff(ctx, s, shifted{Picture: picture, zero: zero})
