@@ -118,7 +118,8 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 		}
 	}
 	// Once round, so that everybody is connected, and subscribed.
-	if err := measure.Together(len(callers), func(i int) error { return callers[i].loop(ctx, permits, time.Now()) }); err != nil {
+	once := func(i int) error { return callers[i].loop(ctx, permits, time.Now()) }
+	if err := measure.Together(len(callers), once); err != nil {
 		return sample{}, err
 	}
 	for _, c := range callers {

@@ -54,6 +54,7 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	r := report{found}
 	return measure.Report{
-		Where: where, Servers: strings.Join(on.versions, "; "), LoadAfter: measure.LoadAverage(), Settings: s, Tables: r.tables(),
+		Where: where, Servers: strings.Join(on.versions, "; "), LoadAfter: measure.LoadAverage(),
+		Settings: s, Tables: r.tables(),
 	}.Write(stdout, page, values)
 }

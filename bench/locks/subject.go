@@ -72,7 +72,9 @@ const (
 // unhurried leaves out the subjects that differ from another only in how they
 // wait, for workloads in which nobody does.
 func unhurried(all []subject) []subject {
-	return slices.DeleteFunc(all, func(s subject) bool { return s.name == "redsync, 1 ms" || s.name == "bsm/redislock, 50 ms" })
+	return slices.DeleteFunc(all, func(s subject) bool {
+		return s.name == "redsync, 1 ms" || s.name == "bsm/redislock, 50 ms"
+	})
 }
 
 // semaphores are both of ours, with that many permits.

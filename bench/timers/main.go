@@ -56,8 +56,8 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	}
 	r := report{s.Quick, found}
 	return measure.Report{
-		Where: where, Servers: "Redis " + versions["Redis"] + ", MariaDB " + versions["MariaDB"], LoadAfter: measure.LoadAverage(),
-		Settings: s, Tables: r.tables(),
+		Where: where, Servers: "Redis " + versions["Redis"] + ", MariaDB " + versions["MariaDB"],
+		LoadAfter: measure.LoadAverage(), Settings: s, Tables: r.tables(),
 	}.Write(stdout, page, map[string]any{
 		"Redis": versions["Redis"], "MariaDB": versions["MariaDB"], "Busy": busy(where.LoadBefore),
 		"Soonest": soonest, "Latest": latest, "Callers": callers, "Batch": expireMany,

@@ -56,7 +56,8 @@ func rebuilding(ctx context.Context, on *servers, engine string, n int) (result 
 	err = inChunks(n, 1000, func(from, until int) error {
 		var timers []timeout.Timer
 		for i := from; i < until; i++ {
-			timers = append(timers, timeout.Timer{Kind: kind, ID: idOf(i), Due: due.Add(time.Duration(i) * time.Millisecond).Truncate(time.Millisecond)})
+			at := due.Add(time.Duration(i) * time.Millisecond).Truncate(time.Millisecond)
+			timers = append(timers, timeout.Timer{Kind: kind, ID: idOf(i), Due: at})
 		}
 		return o.rows.Insert(ctx, nil, timeout.Base, "", timers)
 	})

@@ -122,7 +122,9 @@ func operator(p Process) string {
 
 // validate returns what is wrong with the flags of the services.
 func (c *fenceCall) validate() error {
-	return errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd))
+	return errors.Join(
+		app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd),
+	)
 }
 
 // list shows the last accepted fencing tokens alongside the tokens that the services would issue now.

@@ -117,7 +117,9 @@ func (k *keysCall) choose(key string) error {
 }
 
 // run opens the database and runs a command on it.
-func (k *keysCall) run(ctx context.Context, command string, access sqlstore.Access, run func(context.Context) error) error {
+func (k *keysCall) run(
+	ctx context.Context, command string, access sqlstore.Access, run func(context.Context) error,
+) error {
 	return withDatabase(ctx, "keys", k.database, access, func(ctx context.Context, store *sqlstore.Store) (err error) {
 		k.store = store
 		if k.service, err = identity.New(store, identity.Config{}); err != nil {

@@ -40,7 +40,7 @@ func openDatabase(ctx context.Context, instance, database string, access sqlstor
 
 // withDatabase calls f with a database that is opened for it, as [openDatabase] does, and with a context of a minute.
 func withDatabase(
-	ctx context.Context, instance, database string, access sqlstore.Access, f func(ctx context.Context, store *sqlstore.Store) error,
+	ctx context.Context, instance, database string, access sqlstore.Access, f func(context.Context, *sqlstore.Store) error,
 ) (err error) {
 	store, err := openDatabase(ctx, instance, database, access)
 	if err != nil {

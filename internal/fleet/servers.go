@@ -31,7 +31,8 @@ type startup struct {
 // launch starts a server in place of a store that is not named already, and names it. The kind is what would have to be
 // installed.
 func launch[S io.Closer, C any](
-	ctx context.Context, u *startup, kind string, name *string, open func(context.Context, C) (S, error), address func(S) string,
+	ctx context.Context, u *startup, kind string, name *string,
+	open func(context.Context, C) (S, error), address func(S) string,
 ) {
 	if *name != "" {
 		return

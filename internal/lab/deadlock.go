@@ -60,7 +60,8 @@ func (b *baskets) start(ctx context.Context, name, sorted string) {
 	deadlines := [2]time.Duration{basketDeadline, labTimeout}
 	for i, basket := range []string{"tea rice", "rice tea"} {
 		b.names[i] = fmt.Sprintf("%s: %c", name, 'A'+i)
-		b.p[i] = b.s.r.ready(ctx, b.names[i], b.s.task("basket", basket, "sorted", sorted, "ttl", basketTTL.String(), "deadline", deadlines[i].String()))
+		b.p[i] = b.s.r.ready(ctx, b.names[i], b.s.task(
+			"basket", basket, "sorted", sorted, "ttl", basketTTL.String(), "deadline", deadlines[i].String()))
 	}
 }
 

@@ -182,6 +182,7 @@ func (c *scene) last(ctx context.Context, free bool, b, third *holder) {
 
 // acquireTextbook returns a lease of the textbook lock of a task.
 func acquireTextbook(ctx context.Context, w *Worker, sku string) *dlock.Lease {
-	l := textbookLock{rdb: must(redisx.New(w.Task["redis"])), ttl: w.duration("ttl"), compare: w.Task["lock"] == lockCompare}
+	rdb := must(redisx.New(w.Task["redis"]))
+	l := textbookLock{rdb: rdb, ttl: w.duration("ttl"), compare: w.Task["lock"] == lockCompare}
 	return l.acquire(ctx, stock.LockKey(sku))
 }

@@ -59,7 +59,8 @@ func runHeat(ctx context.Context, r *Run) {
 	r.Draw(e.picture)
 	for i := range heatProcesses {
 		name := fmt.Sprintf("process %c", 'A'+i)
-		e.processes = append(e.processes, r.Start(ctx, name, s.task("name", name, "number", strconv.Itoa(i), "orders", strconv.Itoa(r.Size(3, 20)), "sales", strings.Join(heatSales(), ","))))
+		e.processes = append(e.processes, r.Start(ctx, name, s.task("name", name, "number", strconv.Itoa(i),
+			"orders", strconv.Itoa(r.Size(3, 20)), "sales", strings.Join(heatSales(), ","))))
 	}
 	e.orders = heatProcesses * heatBuyers * r.Size(3, 20)
 	results := make(map[string]heatSale)

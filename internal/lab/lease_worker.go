@@ -42,15 +42,15 @@ type locker interface {
 // locker returns the locker of a task: [redlock] on the addresses in "servers", or [redislock] on the address in "redis". The task
 // has its ttl, and may have settle, max-hold and prefix. It ends with the process.
 func (w *Worker) locker() locker {
-	ttl, hold := w.duration("ttl"), w.duration("max-hold")
+	ttl, hold, prefix := w.duration("ttl"), w.duration("max-hold"), w.Task["prefix"]
 	var clients []redis.UniversalClient
 	for address := range strings.FieldsSeq(w.Task["servers"]) {
 		clients = append(clients, must(redisx.New(address)))
 	}
 	if len(clients) > 0 {
-		return must(redlock.New(clients, redlock.Config{TTL: ttl, MaxHold: hold, Settle: w.duration("settle"), Prefix: w.Task["prefix"]}))
+		return must(redlock.New(clients, redlock.Config{TTL: ttl, MaxHold: hold, Settle: w.duration("settle"), Prefix: prefix}))
 	}
-	return must(redislock.New(must(redisx.New(w.Task["redis"])), redislock.Config{TTL: ttl, MaxHold: hold, Prefix: w.Task["prefix"]}))
+	return must(redislock.New(must(redisx.New(w.Task["redis"])), redislock.Config{TTL: ttl, MaxHold: hold, Prefix: prefix}))
 }
 
 // duration returns a duration of the task, or 0 if it has none of that name.
