@@ -86,7 +86,7 @@ func TestMetricsPage(t *testing.T) {
 		func() error { return telemetry.WatchWaitlist(r, nil) },
 		func() error { return telemetry.WatchEvents(r, nil, nil) },
 		func() error {
-			_, err := telemetry.WatchOversold(r, nil, telemetry.OversoldConfig{})
+			_, err := telemetry.WatchOversold(r, nil)
 			return err
 		},
 		func() error {
@@ -121,7 +121,7 @@ func TestMetricsPage(t *testing.T) {
 // metricNames are the names of metrics, or their beginnings, in the sources of the program.
 func metricNames(t *testing.T) (all []string) {
 	t.Helper()
-	form := regexp.MustCompile(`(?:Counter|Gauge|Histogram)\("(shop_[a-z_]+)"`)
+	form := regexp.MustCompile(`(?:(?:Counter|Gauge|Histogram)\(|\{)\s*"(shop_[a-z_]+)",`)
 	for _, text := range goSources(t) {
 		for _, m := range form.FindAllStringSubmatch(text, -1) {
 			all = append(all, m[1])

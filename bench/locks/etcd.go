@@ -73,10 +73,7 @@ func onEtcd(open func(*clientv3.Client) (*client, error)) func(context.Context, 
 			return nil, err
 		}
 		c, err := open(cli)
-		if err != nil {
-			return nil, errors.Join(err, cli.Close())
-		}
-		return c.on(cli.Close), nil
+		return c.on(err, cli.Close)
 	}
 }
 

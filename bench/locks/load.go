@@ -4,12 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -120,7 +118,8 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 		}
 	}
 	// Once round, so that everybody is connected, and subscribed.
-	if err := together(callers, func(c *caller) error { return c.loop(ctx, permits, time.Now()) }); err != nil {
+	once := func(i int) error { return callers[i].loop(ctx, permits, time.Now()) }
+	if err := measure.Together(len(callers), once); err != nil {
 		return sample{}, err
 	}
 	for _, c := range callers {
@@ -141,7 +140,7 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 	}
 	children := measure.ChildrenCPU()
 	end := time.Now().Add(d)
-	if err := together(callers, func(c *caller) error { return c.loop(ctx, permits, end) }); err != nil {
+	if err := measure.Together(len(callers), func(i int) error { return callers[i].loop(ctx, permits, end) }); err != nil {
 		return sample{}, err
 	}
 	children = measure.ChildrenCPU() - children
@@ -152,17 +151,6 @@ func (l load) run(ctx context.Context, on *servers, s subject, d time.Duration) 
 	result, err = summary(callers, s, d, before, after)
 	result.served = float64(children.Microseconds()) / result.grants
 	return result, err
-}
-
-// together runs f for all callers at once.
-func together(callers []*caller, f func(*caller) error) error {
-	errs := make([]error, len(callers))
-	var all sync.WaitGroup
-	for i, c := range callers {
-		all.Go(func() { errs[i] = f(c) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
 }
 
 // summary is what a run of d has brought, if the lock has done its duty.

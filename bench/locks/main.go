@@ -52,6 +52,9 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	r := report{where: where, servers: strings.Join(on.versions, "; "), loadAfter: measure.LoadAverage(), settings: s, found: found}
-	return s.Write(stdout, r.text, r.markdown)
+	r := report{found}
+	return measure.Report{
+		Where: where, Servers: strings.Join(on.versions, "; "), LoadAfter: measure.LoadAverage(),
+		Settings: s, Tables: r.tables(),
+	}.Write(stdout, page, values)
 }

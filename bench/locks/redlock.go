@@ -80,7 +80,7 @@ func redsyncFive(options ...redsync.Option) func([]*redis.Client) (*client, erro
 		for _, rdb := range clients {
 			pools = append(pools, goredis.NewPool(rdb))
 		}
-		return redsyncClient(redsync.New(pools...), options...), nil
+		return &client{acquire: measure.Redsync(redsync.New(pools...), ttl, options...)}, nil
 	}
 }
 
@@ -103,10 +103,7 @@ func onFive(open func([]*redis.Client) (*client, error)) func(context.Context, *
 			clients = append(clients, server.Client())
 		}
 		c, err := open(clients)
-		if err != nil {
-			return nil, errors.Join(err, end())
-		}
-		return c.on(end), nil
+		return c.on(err, end)
 	}
 }
 

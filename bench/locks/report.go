@@ -3,10 +3,7 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
-	"text/template"
 
 	"example.com/shop/bench/measure"
 )
@@ -17,48 +14,17 @@ import (
 var page string
 
 // report is everything that was found.
-type report struct {
-	where              measure.Machine
-	servers, loadAfter string
-	settings           measure.Settings
-	found              measure.Findings[sample]
-}
+type report struct{ found measure.Findings[sample] }
 
-// text writes the tables for a terminal.
-func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s %s\n%s\n%s\nload average %s before, %s after\n", r.where.CPU,
-		r.where.System, r.where.Kernel, r.servers, strings.Join(r.where.Libraries, ", "), r.where.LoadBefore, r.loadAfter)
-	for _, t := range r.tables() {
-		if err := t.Text(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// values are what the page says of the settings.
+var values = map[string]any{"TTL": ttl, "Pool": measure.PoolSize, "Few": fewPermits, "Many": manyPermits}
 
-// markdown writes the whole document.
-func (r *report) markdown(w io.Writer) error {
-	t, err := template.New("page").Parse(page)
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, map[string]any{
-		"Date": r.where.Date, "CPU": r.where.CPU, "System": r.where.System, "Kernel": r.where.Kernel,
-		"Servers": r.servers, "Libraries": strings.Join(r.where.Libraries, ", "),
-		"LoadBefore": r.where.LoadBefore, "LoadAfter": r.loadAfter,
-		"Rounds": r.settings.Rounds, "Cell": r.settings.Cell, "TTL": ttl, "Pool": measure.PoolSize,
-		"Few": fewPermits, "Many": manyPermits, "Tables": r.tables(),
-	})
-}
-
-// tables are those that have anything in them.
 func (r *report) tables() []*measure.Table {
-	all := []*measure.Table{
+	return []*measure.Table{
 		r.targets(), r.uncontended(), r.contention("Contended: 8 clients with 4 goroutines each, one key", contended),
 		r.handOff(), r.permits(), r.contention(fmt.Sprintf("Semaphore at its limit: 8 clients with 4 goroutines each, %d permits", fewPermits), permitLack),
 		r.redlockTable(), r.handOffs(), r.queues(), r.free(), r.sqlTable(),
 	}
-	return slices.DeleteFunc(all, func(t *measure.Table) bool { return len(t.Rows) == 0 })
 }
 
 // subjects returns those of a workload that were measured, in the order of the plan.

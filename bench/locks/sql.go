@@ -135,10 +135,7 @@ func (e engine) client(open func(*sql.DB, sqllock.Dialect) (*client, error)) fun
 			return nil, err
 		}
 		c, err := open(db, d.dialect)
-		if err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-		return c.on(db.Close), nil
+		return c.on(err, db.Close)
 	}
 }
 

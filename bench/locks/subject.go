@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -10,6 +11,8 @@ import (
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/dlock/redistokens"
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/bench/measure"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no
@@ -27,12 +30,15 @@ type subject struct {
 
 // client is what one process has of a subject: connections of its own.
 type client struct {
-	acquire func(ctx context.Context, key string) (release func(context.Context) error, err error)
+	acquire measure.Acquire
 	close   func(context.Context) error // nil if there is nothing to close
 }
 
-// on makes the end of a client that of its connections, too.
-func (c *client) on(end func() error) *client {
+// on makes the end of a client that of its connections, too. If it was not opened, they end at once.
+func (c *client) on(err error, end func() error) (*client, error) {
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
 	before := c.close
 	c.close = func(ctx context.Context) error {
 		var err error
@@ -41,7 +47,7 @@ func (c *client) on(end func() error) *client {
 		}
 		return errors.Join(err, end())
 	}
-	return c
+	return c, nil
 }
 
 // locks are the subjects that exclude each other.
@@ -66,13 +72,9 @@ const (
 // unhurried leaves out the subjects that differ from another only in how they
 // wait, for workloads in which nobody does.
 func unhurried(all []subject) []subject {
-	var out []subject
-	for _, s := range all {
-		if s.name != "redsync, 1 ms" && s.name != "bsm/redislock, 50 ms" {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(all, func(s subject) bool {
+		return s.name == "redsync, 1 ms" || s.name == "bsm/redislock, 50 ms"
+	})
 }
 
 // semaphores are both of ours, with that many permits.
@@ -95,7 +97,7 @@ func semaphores(permits int) []subject {
 	}
 }
 
-func onePermit(s dlock.Semaphore) func(context.Context, string) (func(context.Context) error, error) {
+func onePermit(s dlock.Semaphore) measure.Acquire {
 	return func(ctx context.Context, key string) (func(context.Context) error, error) {
 		lease, err := s.Acquire(ctx, key, 1)
 		if err != nil {
@@ -110,10 +112,7 @@ func onRedis(open func(*redis.Client) (*client, error)) func(context.Context, *s
 	return func(_ context.Context, on *servers) (*client, error) {
 		rdb := on.redis.Client()
 		c, err := open(rdb)
-		if err != nil {
-			return nil, errors.Join(err, rdb.Close())
-		}
-		return c.on(rdb.Close), nil
+		return c.on(err, rdb.Close)
 	}
 }
 
@@ -128,7 +127,7 @@ func ourLock(cfg redislock.Config) func(context.Context, *servers) (*client, err
 }
 
 // leases takes keys of a lock of ours.
-func leases(l dlock.Locker) func(context.Context, string) (func(context.Context) error, error) {
+func leases(l dlock.Locker) measure.Acquire {
 	return func(ctx context.Context, key string) (func(context.Context) error, error) {
 		lease, err := l.Acquire(ctx, key)
 		if err != nil {

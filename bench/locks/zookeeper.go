@@ -88,10 +88,6 @@ func onConn(open func(*zk.Conn) (*client, error)) func(context.Context, *servers
 			}
 		}
 		c, err := open(conn)
-		if err != nil {
-			conn.Close()
-			return nil, err
-		}
-		return c.on(func() error { conn.Close(); return nil }), nil
+		return c.on(err, func() error { conn.Close(); return nil })
 	}
 }

@@ -3,14 +3,14 @@ package main
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"example.com/shop/internal/dlock"
-	bsm "github.com/bsm/redislock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
+
+	bench "example.com/shop/bench/measure"
 )
 
 const (
@@ -27,42 +27,19 @@ const (
 // library makes a lock per acquisition.
 type library struct {
 	name string
-	open func(rdb *redis.Client) func(ctx context.Context, key string) (release func(context.Context) error, err error)
+	open func(rdb *redis.Client) bench.Acquire
 }
 
 var libraries = []library{
-	{"redsync", func(rdb *redis.Client) func(context.Context, string) (func(context.Context) error, error) {
-		sync := redsync.New(goredis.NewPool(rdb))
-		return func(ctx context.Context, key string) (func(context.Context) error, error) {
-			m := sync.NewMutex(key, redsync.WithExpiry(ttl), redsync.WithTries(math.MaxInt), redsync.WithRetryDelay(delay))
-			if err := m.LockContext(ctx); err != nil {
-				return nil, err
-			}
-			return func(ctx context.Context) error {
-				if held, err := m.UnlockContext(ctx); err != nil || held {
-					return err
-				}
-				return errors.New("redsync: the lock was not held")
-			}, nil
-		}
+	{"redsync", func(rdb *redis.Client) bench.Acquire {
+		return bench.Redsync(redsync.New(goredis.NewPool(rdb)), ttl, redsync.WithRetryDelay(delay))
 	}},
-	{"bsm-redislock", func(rdb *redis.Client) func(context.Context, string) (func(context.Context) error, error) {
-		locks := bsm.New(rdb)
-		return func(ctx context.Context, key string) (func(context.Context) error, error) {
-			lock, err := locks.Obtain(ctx, key, ttl, &bsm.Options{RetryStrategy: bsm.LinearBackoff(delay)})
-			if err != nil {
-				return nil, err
-			}
-			return lock.Release, nil
-		}
-	}},
+	{"bsm-redislock", func(rdb *redis.Client) bench.Acquire { return bench.Bsm(rdb, ttl, delay) }},
 }
 
 // locker makes a lock of a library a [dlock.Locker]. Neither library renews, so that a
 // lease here is what it is there: good for its TTL.
-type locker struct {
-	acquire func(ctx context.Context, key string) (func(context.Context) error, error)
-}
+type locker struct{ acquire bench.Acquire }
 
 // Acquire implements [dlock.Locker].
 func (l locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {

@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -22,45 +20,61 @@ const unpaid = 15 * time.Minute
 // acknowledged measures timers per second when each of 64 callers schedules one after
 // the other, and waits for its own acknowledgement.
 func acknowledged(ctx context.Context, on *servers, d time.Duration, schedule func(ctx context.Context, id string, due time.Time) error) (sample, error) {
+	waits := make([][]time.Duration, callers)
+	s, err := measured(ctx, on, func() (int, error) {
+		var next atomic.Int64
+		start := time.Now()
+		err := measure.Together(callers, func(i int) error {
+			for {
+				from := time.Now()
+				if from.Sub(start) > d {
+					return nil
+				}
+				if err := schedule(ctx, idOf(int(next.Add(1))), from.Add(unpaid)); err != nil {
+					return err
+				}
+				waits[i] = append(waits[i], time.Since(from))
+			}
+		})
+		return int(next.Load()), err
+	})
+	all := slices.Sorted(slices.Values(slices.Concat(waits...)))
+	s.p50, s.p99 = measure.Percentile(all, 50), measure.Percentile(all, 99)
+	return s, err
+}
+
+// measured runs f, which returns the number of its timers, and measures what they take.
+func measured(ctx context.Context, on *servers, f func() (n int, err error)) (sample, error) {
 	before, err := on.redis.Usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	var next atomic.Int64
-	waits := make([][]time.Duration, callers)
 	start := time.Now()
-	err = together(callers, func(i int) error {
-		for {
-			from := time.Now()
-			if from.Sub(start) > d {
-				return nil
-			}
-			if err := schedule(ctx, idOf(int(next.Add(1))), from.Add(unpaid)); err != nil {
-				return err
-			}
-			waits[i] = append(waits[i], time.Since(from))
-		}
-	})
+	n, err := f()
 	took := time.Since(start)
 	if err != nil {
 		return sample{}, err
 	}
 	after, err := on.redis.Usage(ctx)
-	all := slices.Sorted(slices.Values(slices.Concat(waits...)))
-	s := sample{rate: float64(len(all)) / took.Seconds(), p50: measure.Percentile(all, 50), p99: measure.Percentile(all, 99), n: float64(len(all))}
+	s := sample{rate: float64(n) / took.Seconds(), n: float64(n)}
 	s.redis, s.own = share(before, after, took)
 	return s, err
 }
 
-// together runs f n times at once.
-func together(n int, f func(i int) error) error {
-	errs := make([]error, n)
-	var all sync.WaitGroup
-	for i := range n {
-		all.Go(func() { errs[i] = f(i) })
-	}
-	all.Wait()
-	return errors.Join(errs...)
+// inChunks calls f for each part of n things, four at once.
+func inChunks(n, chunk int, f func(from, until int) error) error {
+	var next atomic.Int64
+	return measure.Together(4, func(int) error {
+		for {
+			from := int(next.Add(int64(chunk))) - chunk
+			if from >= n {
+				return nil
+			}
+			if err := f(from, min(n, from+chunk)); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 func acknowledgedOurs(ctx context.Context, on *servers, d time.Duration) (result sample, err error) {
@@ -68,7 +82,7 @@ func acknowledgedOurs(ctx context.Context, on *servers, d time.Duration) (result
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	return acknowledged(ctx, on, d, func(ctx context.Context, id string, due time.Time) error {
 		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, []timeout.Entry{{ID: id, At: due.Truncate(time.Millisecond)}})
 		return err
@@ -97,22 +111,13 @@ func emptyIndex(ctx context.Context, on *servers) (*ours, error) {
 
 // fill puts n entries, a thousand in a call.
 func (o *ours) fill(ctx context.Context, n int, id func(int) string, due func(int) time.Time) error {
-	const chunk = 1000
-	var next atomic.Int64
-	return together(4, func(int) error {
-		for {
-			from := int(next.Add(chunk)) - chunk
-			if from >= n {
-				return nil
-			}
-			entries := make([]timeout.Entry, 0, chunk)
-			for i := from; i < min(n, from+chunk); i++ {
-				entries = append(entries, timeout.Entry{ID: id(i), At: due(i)})
-			}
-			if _, err := o.index.Schedule(ctx, kind, timeout.Base, false, entries); err != nil {
-				return err
-			}
+	return inChunks(n, 1000, func(from, until int) error {
+		var entries []timeout.Entry
+		for i := from; i < until; i++ {
+			entries = append(entries, timeout.Entry{ID: id(i), At: due(i)})
 		}
+		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, entries)
+		return err
 	})
 }
 
@@ -122,36 +127,27 @@ func drainOurs(ctx context.Context, on *servers, n, batch int) (result sample, e
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	past := time.Now().Add(-time.Hour).Truncate(time.Millisecond)
 	if err := o.fill(ctx, n, idOf, func(i int) time.Time { return past.Add(time.Duration(i) * time.Millisecond) }); err != nil {
 		return sample{}, err
 	}
-	before, err := on.redis.Usage(ctx)
-	if err != nil {
-		return sample{}, err
-	}
-	shards, fired, start := o.index.Shards(kind, timeout.Base), atomic.Int64{}, time.Now()
-	err = together(len(shards), func(i int) error {
-		for {
-			c, err := o.index.Claim(ctx, shards[i], batch)
-			if err != nil || len(c.Timers) == 0 {
-				return err
+	return measured(ctx, on, func() (int, error) {
+		shards, fired := o.index.Shards(kind, timeout.Base), atomic.Int64{}
+		err := measure.Together(len(shards), func(i int) error {
+			for {
+				c, err := o.index.Claim(ctx, shards[i], batch)
+				if err != nil || len(c.Timers) == 0 {
+					return err
+				}
+				fired.Add(int64(len(c.Timers)))
 			}
-			fired.Add(int64(len(c.Timers)))
+		})
+		if err == nil && int(fired.Load()) != n {
+			err = fmt.Errorf("%d of %d timers were claimed", fired.Load(), n)
 		}
+		return n, err
 	})
-	took := time.Since(start)
-	if err == nil && int(fired.Load()) != n {
-		err = fmt.Errorf("%d of %d timers were claimed", fired.Load(), n)
-	}
-	if err != nil {
-		return sample{}, err
-	}
-	after, err := on.redis.Usage(ctx)
-	result = sample{rate: float64(n) / took.Seconds(), n: float64(n)}
-	result.redis, result.own = share(before, after, took)
-	return result, err
 }
 
 // drainAsynq measures a backlog of tasks that are ready to be processed.
@@ -162,32 +158,30 @@ func drainAsynq(ctx context.Context, on *servers, n int) (result sample, err err
 	if err := enqueue(ctx, on, n, asynq.Queue("default")); err != nil {
 		return sample{}, err
 	}
-	before, err := on.redis.Usage(ctx)
-	if err != nil {
-		return sample{}, err
-	}
-	var fired atomic.Int64
-	all := make(chan struct{})
-	start := time.Now()
-	server, err := asynqServer(on.redis, tuned(), func([]byte) {
-		if int(fired.Add(1)) == n {
-			close(all)
+	var server *asynq.Server
+	defer func() {
+		if server != nil {
+			server.Shutdown()
+		}
+	}()
+	return measured(ctx, on, func() (int, error) {
+		var fired atomic.Int64
+		all := make(chan struct{})
+		server, err = asynqServer(on.redis, tuned(), func([]byte) {
+			if int(fired.Add(1)) == n {
+				close(all)
+			}
+		})
+		if err != nil {
+			return 0, err
+		}
+		select {
+		case <-all:
+			return n, nil
+		case <-time.After(patience):
+			return 0, fmt.Errorf("%d of %d tasks in %v", fired.Load(), n, patience)
 		}
 	})
-	if err != nil {
-		return sample{}, err
-	}
-	defer server.Shutdown()
-	select {
-	case <-all:
-	case <-time.After(patience):
-		return sample{}, fmt.Errorf("%d of %d tasks in %v", fired.Load(), n, patience)
-	}
-	took := time.Since(start)
-	after, err := on.redis.Usage(ctx)
-	result = sample{rate: float64(n) / took.Seconds(), n: float64(n)}
-	result.redis, result.own = share(before, after, took)
-	return result, err
 }
 
 // enqueue hands n tasks to asynq.
@@ -195,7 +189,7 @@ func enqueue(ctx context.Context, on *servers, n int, when asynq.Option) (err er
 	client := asynq.NewClient(asynqOptions(on.redis))
 	defer func() { err = cmp.Or(err, client.Close()) }()
 	var next atomic.Int64
-	return together(callers, func(int) error {
+	return measure.Together(callers, func(int) error {
 		for i := int(next.Add(1)); i <= n; i = int(next.Add(1)) {
 			if _, err := client.EnqueueContext(ctx, asynq.NewTask(taskType, []byte(idOf(i))), when); err != nil {
 				return err

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
+
 	"example.com/shop/bench/measure"
 )
 
@@ -53,7 +55,7 @@ func firingDelays(ctx context.Context, on *servers, s subject, perSecond int, d 
 		return sample{}, err
 	}
 	defer func() { err = cmp.Or(err, q.close(ctx)) }()
-	pause(ctx, settling) // until it is connected, and idle
+	backoff.Sleep(ctx, settling) // until it is connected, and idle
 	before, err := on.redis.Usage(ctx)
 	if err != nil {
 		return sample{}, err
@@ -63,7 +65,7 @@ func firingDelays(ctx context.Context, on *servers, s subject, perSecond int, d 
 		return sample{}, err
 	}
 	scheduled := time.Since(start)
-	pause(ctx, latest)
+	backoff.Sleep(ctx, latest)
 	loaded := time.Since(start)
 	after, err := on.redis.Usage(ctx)
 	if err != nil {
@@ -139,14 +141,4 @@ func write(ctx context.Context, waiting <-chan alarm, chunk int, schedule func(c
 // process, as a share of one core.
 func share(before, after measure.Usage, d time.Duration) (redis, own float64) {
 	return float64(after.CPU-before.CPU) / float64(d), float64(after.Own-before.Own) / float64(d)
-}
-
-// pause waits for d, or until ctx ends.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }

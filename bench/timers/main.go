@@ -54,6 +54,12 @@ func run(ctx context.Context, args []string, getenv func(string) string, stdout,
 	if err != nil {
 		return err
 	}
-	r := report{where: where, versions: versions, loadAfter: measure.LoadAverage(), settings: s, found: found}
-	return s.Write(stdout, r.text, r.markdown)
+	r := report{s.Quick, found}
+	return measure.Report{
+		Where: where, Servers: "Redis " + versions["Redis"] + ", MariaDB " + versions["MariaDB"],
+		LoadAfter: measure.LoadAverage(), Settings: s, Tables: r.tables(),
+	}.Write(stdout, page, map[string]any{
+		"Redis": versions["Redis"], "MariaDB": versions["MariaDB"], "Busy": busy(where.LoadBefore),
+		"Soonest": soonest, "Latest": latest, "Callers": callers, "Batch": expireMany,
+	})
 }

@@ -10,9 +10,10 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// memory is a [timeout.Store] without a database: rows in maps, nothing on disk, no transactions. The methods that a
-// run does not call do nothing.
+// memory is a [timeout.Store] without a database: rows in maps, nothing on disk, no transactions.
 type memory struct {
+	timeout.Store // nil: it has the methods that no run calls
+
 	mu   sync.Mutex
 	rows map[string]timeout.Row        // by id: there is one kind
 	next map[int64]map[string]struct{} // their ids by the second of Next, so that nobody has to read all rows
@@ -147,11 +148,6 @@ func (m *memory) Delay(_ context.Context, _ string, later []timeout.Later) error
 	return nil
 }
 
-// Move implements [timeout.Store].
-func (m *memory) Move(context.Context, timeout.Tx, string, string, time.Time) (timeout.Row, error) {
-	return timeout.Row{}, timeout.ErrNotFound
-}
-
 // Count implements [timeout.Store].
 func (m *memory) Count(context.Context) (map[timeout.Shard]map[timeout.State]int, error) {
 	return nil, nil //nolint:nilnil // Nothing is counted.
@@ -159,14 +155,6 @@ func (m *memory) Count(context.Context) (map[timeout.Shard]map[timeout.State]int
 
 // MarkDead implements [timeout.Store].
 func (m *memory) MarkDead(context.Context, string, []timeout.Later) error { return nil }
-
-// Redrive implements [timeout.Store].
-func (m *memory) Redrive(context.Context, string, []string) ([]timeout.Row, error) {
-	return nil, nil
-}
-
-// SetPaused implements [timeout.Store].
-func (m *memory) SetPaused(context.Context, string, bool) error { return nil }
 
 // Paused implements [timeout.Store].
 func (m *memory) Paused(context.Context) ([]string, error) { return nil, nil }

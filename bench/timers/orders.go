@@ -34,22 +34,13 @@ func expiring(ctx context.Context, on *servers, n int, wait time.Duration) (resu
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err
 	}
-	db, drop, err := on.database(ctx, inMaria)
-	if err != nil {
-		return sample{}, err
-	}
-	defer func() { err = cmp.Or(err, drop(ctx)) }()
-	rows, err := db.Timers()
-	if err != nil {
-		return sample{}, err
-	}
 	watch := &repairs{}
-	o, err := newOurs(on, rows, timeout.Config{Observer: watch})
+	o, err := openOurs(ctx, on, inMaria, timeout.Config{Observer: watch})
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
-	s := &shop{db: db, orders: db.WithTimers(o.q)}
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
+	s := &shop{db: o.db, orders: o.db.WithTimers(o.q)}
 	e := &expired{expire: order.NewService(s.orders, stock.NewStrategies(stock.Lockers{}), order.Config{}).Expire, want: n, ids: map[string]bool{}, all: make(chan time.Time, 1)}
 	if err := o.q.Handle(order.ExpireTimer, e.handle, timeout.Options{Batch: expireMany}); err != nil {
 		return sample{}, err
@@ -128,37 +119,17 @@ func (e *expired) handle(ctx context.Context, batch []timeout.Fired) ([]timeout.
 // alone measures orders per second of the transactions that expire them, without a
 // queue: four at once, one after the other.
 func alone(ctx context.Context, on *servers, n int) (result sample, err error) {
-	db, drop, err := on.database(ctx, inMaria)
+	o, err := openOurs(ctx, on, inMaria, timeout.Config{Canary: true})
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, drop(ctx)) }()
-	rows, err := db.Timers()
-	if err != nil {
-		return sample{}, err
-	}
-	o, err := newOurs(on, rows, timeout.Config{Canary: true})
-	if err != nil {
-		return sample{}, err
-	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
-	s := &shop{db: db, orders: db.WithTimers(o.q)}
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
+	s := &shop{db: o.db, orders: o.db.WithTimers(o.q)}
 	if err := s.place(ctx, n, time.Now()); err != nil {
 		return sample{}, err
 	}
-	var next atomic.Int64
 	start := time.Now()
-	err = together(4, func(int) error {
-		for {
-			from := int(next.Add(expireMany)) - expireMany
-			if from >= n {
-				return nil
-			}
-			if err := s.expire(ctx, s.ids[from:min(n, from+expireMany)]); err != nil {
-				return err
-			}
-		}
-	})
+	err = inChunks(n, expireMany, func(from, until int) error { return s.expire(ctx, s.ids[from:until]) })
 	took := time.Since(start)
 	if err != nil {
 		return sample{}, err
@@ -196,25 +167,23 @@ func (s *shop) place(ctx context.Context, n int, due time.Time) error {
 	}
 	const chunk = 100
 	s.ids, s.last = make([]string, n), due
-	var next atomic.Int64
-	err := together(4, func(int) error {
-		for c := int(next.Add(1)) - 1; c*chunk < n; c = int(next.Add(1)) - 1 {
-			requests := make([]*order.Request, 0, chunk)
-			for i := c * chunk; i < min(n, (c+1)*chunk); i++ {
-				s.ids[i] = order.NewID()
-				requests = append(requests, &order.Request{
-					Order: order.Order{ID: s.ids[i], CustomerID: "c", Items: []order.Item{{SKU: skuOf(c), Quantity: 1}}},
-					TTL:   max(0, time.Until(due)),
-				})
-			}
-			claims := []stock.Claim{{SKU: skuOf(c), Update: stock.Conditional}}
-			if err := s.orders.Commit(ctx, &order.Batch{Claims: claims, Requests: requests}); err != nil {
-				return err
-			}
-			for _, r := range requests {
-				if r.Err != nil {
-					return r.Err
-				}
+	err := inChunks(n, chunk, func(from, until int) error {
+		sku := skuOf(from / chunk)
+		var requests []*order.Request
+		for i := from; i < until; i++ {
+			s.ids[i] = order.NewID()
+			requests = append(requests, &order.Request{
+				Order: order.Order{ID: s.ids[i], CustomerID: "c", Items: []order.Item{{SKU: sku, Quantity: 1}}},
+				TTL:   max(0, time.Until(due)),
+			})
+		}
+		claims := []stock.Claim{{SKU: sku, Update: stock.Conditional}}
+		if err := s.orders.Commit(ctx, &order.Batch{Claims: claims, Requests: requests}); err != nil {
+			return err
+		}
+		for _, r := range requests {
+			if r.Err != nil {
+				return r.Err
 			}
 		}
 		return nil

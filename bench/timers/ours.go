@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
-	"github.com/redis/go-redis/v9"
 )
 
 const kind = "order.expire"
@@ -23,7 +24,11 @@ func idOf(n int) string { return strconv.Itoa(firstID + n) }
 // and Redis do by themselves.
 func inMemory() subject {
 	return subject{name: "ours, rows in memory", ours: true, writers: 4, chunk: 1, open: func(ctx context.Context, s *servers, fired func(alarm, time.Time)) (*queue, error) {
-		return openQueue(ctx, s, newMemory(), fired, nil)
+		o, err := newOurs(s, newMemory(), timeout.Config{})
+		if err != nil {
+			return nil, err
+		}
+		return o.queue(ctx, fired)
 	}}
 }
 
@@ -31,25 +36,17 @@ func inMemory() subject {
 // one transaction.
 func inDatabase(engine string) subject {
 	return subject{name: "ours, rows in " + engine, ours: true, writers: 4, chunk: 50, open: func(ctx context.Context, s *servers, fired func(alarm, time.Time)) (*queue, error) {
-		db, drop, err := s.database(ctx, engine)
+		o, err := openOurs(ctx, s, engine, timeout.Config{})
 		if err != nil {
 			return nil, err
 		}
-		rows, err := db.Timers()
-		if err != nil {
-			return nil, errors.Join(err, drop(ctx))
-		}
-		return openQueue(ctx, s, rows, fired, drop)
+		return o.queue(ctx, fired)
 	}}
 }
 
-// openQueue runs a queue with the defaults of the product. Drop is called at its end.
-func openQueue(ctx context.Context, s *servers, rows timeout.Store, fired func(alarm, time.Time), drop func(context.Context) error) (*queue, error) {
-	o, err := newOurs(s, rows, timeout.Config{})
-	if err != nil {
-		return nil, err
-	}
-	err = o.q.Handle(kind, func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+// queue runs the queue with the defaults of the product.
+func (o *ours) queue(ctx context.Context, fired func(alarm, time.Time)) (*queue, error) {
+	err := o.q.Handle(kind, func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		now := time.Now()
 		outcomes := make([]timeout.Outcome, len(batch))
 		for i, f := range batch {
@@ -63,7 +60,7 @@ func openQueue(ctx context.Context, s *servers, rows timeout.Store, fired func(a
 		return outcomes, nil
 	}, timeout.Options{})
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, o.close(ctx))
 	}
 	o.run(ctx)
 	return &queue{
@@ -79,49 +76,68 @@ func openQueue(ctx context.Context, s *servers, rows timeout.Store, fired func(a
 			push()
 			return nil
 		},
-		close: func(ctx context.Context) error {
-			err := o.stop()
-			if drop != nil {
-				err = errors.Join(err, drop(ctx))
-			}
-			return err
-		},
+		close: o.close,
 	}, nil
 }
 
 // ours is a queue with its connections.
 type ours struct {
-	rdb   *redis.Client
+	rows  timeout.Store
+	db    *sqlstore.Store // with the rows; nil: they are in memory
 	index *redisindex.Index
 	q     *timeout.Queue
-	stop  func() error // ends run, and the connections
+	ends  []func(context.Context) error // of what close ends, the last one first
 }
 
-func newOurs(s *servers, rows timeout.Store, cfg timeout.Config) (*ours, error) {
-	o := &ours{rdb: s.redis.Client()}
-	var err error
-	if o.index, err = redisindex.New(o.rdb, redisindex.Config{}); err != nil {
-		return nil, errors.Join(err, o.rdb.Close())
+func newOurs(s *servers, rows timeout.Store, cfg timeout.Config) (o *ours, err error) {
+	rdb := s.redis.Client()
+	o = &ours{rows: rows, ends: []func(context.Context) error{func(context.Context) error { return rdb.Close() }}}
+	if o.index, err = redisindex.New(rdb, redisindex.Config{}); err == nil {
+		o.q, err = timeout.New(rows, o.index, cfg)
 	}
-	o.q, err = timeout.New(rows, o.index, cfg)
 	if err != nil {
-		return nil, errors.Join(err, o.rdb.Close())
+		return nil, errors.Join(err, rdb.Close())
 	}
-	o.stop = o.rdb.Close
 	return o, nil
 }
 
-// run runs the queue until stop is called.
+// openOurs is newOurs with rows in a new database of an engine.
+func openOurs(ctx context.Context, s *servers, engine string, cfg timeout.Config) (*ours, error) {
+	db, drop, err := s.database(ctx, engine)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := db.Timers()
+	if err != nil {
+		return nil, errors.Join(err, drop(ctx))
+	}
+	o, err := newOurs(s, rows, cfg)
+	if err != nil {
+		return nil, errors.Join(err, drop(ctx))
+	}
+	o.db, o.ends = db, slices.Insert(o.ends, 0, drop)
+	return o, nil
+}
+
+// run runs the queue until it is closed.
 func (o *ours) run(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan error, 1)
 	go func() { ended <- o.q.Run(ctx) }()
-	o.stop = func() error {
+	o.ends = append(o.ends, func(context.Context) error {
 		cancel()
-		err := <-ended
-		if err != nil {
-			err = fmt.Errorf("run: %w", err)
+		if err := <-ended; err != nil {
+			return fmt.Errorf("run: %w", err)
 		}
-		return errors.Join(err, o.rdb.Close())
+		return nil
+	})
+}
+
+// close ends the queue with its connections and its database.
+func (o *ours) close(ctx context.Context) error {
+	var errs []error
+	for _, end := range slices.Backward(o.ends) {
+		errs = append(errs, end(ctx))
 	}
+	return errors.Join(errs...)
 }

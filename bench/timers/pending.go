@@ -24,7 +24,7 @@ func memoryOurs(ctx context.Context, on *servers, n int, id func(int) string) (r
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	due := time.Now().Add(unpaid).Truncate(time.Millisecond)
 	return grown(ctx, on, n, func() error {
 		return o.fill(ctx, n, id, func(i int) time.Time { return due.Add(time.Duration(i) * time.Millisecond) })

@@ -3,12 +3,9 @@ package main
 import (
 	_ "embed"
 	"fmt"
-	"io"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
-	"text/template"
 
 	"example.com/shop/bench/measure"
 )
@@ -20,57 +17,25 @@ var page string
 
 // report is everything that was found.
 type report struct {
-	where     measure.Machine
-	versions  map[string]string
-	loadAfter string
-	settings  measure.Settings
-	found     measure.Findings[sample]
-}
-
-// text writes the tables for a terminal.
-func (r *report) text(w io.Writer) error {
-	fmt.Fprintf(w, "%s, %s %s, Redis %s, MariaDB %s, %s\nload average %s before, %s after\n", r.where.CPU, r.where.System, r.where.Kernel,
-		r.versions["Redis"], r.versions["MariaDB"], strings.Join(r.where.Libraries, ", "), r.where.LoadBefore, r.loadAfter)
-	for _, t := range r.tables() {
-		if err := t.Text(w); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// markdown writes the whole document.
-func (r *report) markdown(w io.Writer) error {
-	t, err := template.New("page").Parse(page)
-	if err != nil {
-		return err
-	}
-	return t.Execute(w, map[string]any{
-		"Date": r.where.Date, "CPU": r.where.CPU, "System": r.where.System, "Kernel": r.where.Kernel,
-		"Redis": r.versions["Redis"], "MariaDB": r.versions["MariaDB"], "Libraries": strings.Join(r.where.Libraries, ", "),
-		"LoadBefore": r.where.LoadBefore, "LoadAfter": r.loadAfter, "Rounds": r.settings.Rounds,
-		"Cell": r.settings.Cell, "Soonest": soonest, "Latest": latest, "Callers": callers, "Batch": expireMany,
-		"Tables": r.tables(), "Busy": r.busy(),
-	})
+	quick bool
+	found measure.Findings[sample]
 }
 
 // busy says whether other work wanted more than all cores before the run.
-func (r *report) busy() bool {
-	load, _, _ := strings.Cut(r.where.LoadBefore, " ")
+func busy(loadBefore string) bool {
+	load, _, _ := strings.Cut(loadBefore, " ")
 	n, err := strconv.ParseFloat(load, 64)
 	return err == nil && n > float64(runtime.NumCPU())
 }
 
-// tables are those that have anything in them.
 func (r *report) tables() []*measure.Table {
-	all := []*measure.Table{r.targets(), r.lateness(), r.index(), r.memory(), r.rows(), r.expiry()}
-	return slices.DeleteFunc(all, func(t *measure.Table) bool { return len(t.Rows) == 0 })
+	return []*measure.Table{r.targets(), r.lateness(), r.index(), r.memory(), r.rows(), r.expiry()}
 }
 
 // measured returns the cases of a workload that were measured, in the order of the plan.
 func (r *report) measured(workload string) []string {
 	var names []string
-	for _, w := range plan(nil, r.settings.Quick) {
+	for _, w := range plan(nil, r.quick) {
 		for _, c := range w.Cases {
 			if w.Name == workload && len(r.found.Cell(workload, c.Name)) > 0 {
 				names = append(names, c.Name)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/timeout"
+
+	"example.com/shop/bench/measure"
 )
 
 // withRows measures timers per second that are stored in a database, and then pushed
@@ -16,76 +18,48 @@ func withRows(ctx context.Context, on *servers, engine string, goroutines, chunk
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err
 	}
-	db, drop, err := on.database(ctx, engine)
+	o, err := openOurs(ctx, on, engine, timeout.Config{Canary: true}) // it schedules, and nothing else
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, drop(ctx)) }()
-	rows, err := db.Timers()
-	if err != nil {
-		return sample{}, err
-	}
-	o, err := newOurs(on, rows, timeout.Config{Canary: true}) // it schedules, and nothing else
-	if err != nil {
-		return sample{}, err
-	}
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	o.run(ctx)
-	defer func() { err = cmp.Or(err, o.stop()) }()
-	before, err := on.redis.Usage(ctx)
-	if err != nil {
-		return sample{}, err
-	}
-	var next atomic.Int64
-	start := time.Now()
-	err = together(goroutines, func(int) error {
-		timers := make([]timeout.Timer, chunk)
-		for time.Since(start) < d {
-			for i := range timers {
-				timers[i] = timeout.Timer{Kind: kind, ID: idOf(int(next.Add(1))), Due: time.Now().Add(unpaid)}
+	return measured(ctx, on, func() (int, error) {
+		var next atomic.Int64
+		start := time.Now()
+		err := measure.Together(goroutines, func(int) error {
+			timers := make([]timeout.Timer, chunk)
+			for time.Since(start) < d {
+				for i := range timers {
+					timers[i] = timeout.Timer{Kind: kind, ID: idOf(int(next.Add(1))), Due: time.Now().Add(unpaid)}
+				}
+				push, err := o.q.Schedule(ctx, nil, timers...)
+				if err != nil {
+					return err
+				}
+				push()
 			}
-			push, err := o.q.Schedule(ctx, nil, timers...)
-			if err != nil {
-				return err
-			}
-			push()
-		}
-		return nil
+			return nil
+		})
+		return int(next.Load()), err
 	})
-	took := time.Since(start)
-	if err != nil {
-		return sample{}, err
-	}
-	after, err := on.redis.Usage(ctx)
-	result = sample{rate: float64(next.Load()) / took.Seconds(), n: float64(next.Load())}
-	result.redis, result.own = share(before, after, took)
-	return result, err
 }
 
 // rebuilding measures how long it takes to fill an empty index with n rows.
 func rebuilding(ctx context.Context, on *servers, engine string, n int) (result sample, err error) {
-	db, drop, err := on.database(ctx, engine)
+	o, err := openOurs(ctx, on, engine, timeout.Config{})
 	if err != nil {
 		return sample{}, err
 	}
-	defer func() { err = cmp.Or(err, drop(ctx)) }()
-	rows, err := db.Timers()
-	if err != nil {
-		return sample{}, err
-	}
-	const chunk = 1000
-	var next atomic.Int64
+	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	due, start := time.Now().Add(unpaid), time.Now()
-	err = together(4, func(int) error {
-		for from := int(next.Add(chunk)) - chunk; from < n; from = int(next.Add(chunk)) - chunk {
-			timers := make([]timeout.Timer, 0, chunk)
-			for i := from; i < min(n, from+chunk); i++ {
-				timers = append(timers, timeout.Timer{Kind: kind, ID: idOf(i), Due: due.Add(time.Duration(i) * time.Millisecond).Truncate(time.Millisecond)})
-			}
-			if err := rows.Insert(ctx, nil, timeout.Base, "", timers); err != nil {
-				return err
-			}
+	err = inChunks(n, 1000, func(from, until int) error {
+		var timers []timeout.Timer
+		for i := from; i < until; i++ {
+			at := due.Add(time.Duration(i) * time.Millisecond).Truncate(time.Millisecond)
+			timers = append(timers, timeout.Timer{Kind: kind, ID: idOf(i), Due: at})
 		}
-		return nil
+		return o.rows.Insert(ctx, nil, timeout.Base, "", timers)
 	})
 	if err != nil {
 		return sample{}, err
@@ -94,11 +68,6 @@ func rebuilding(ctx context.Context, on *servers, engine string, n int) (result 
 	if err := on.empty(ctx); err != nil {
 		return sample{}, err
 	}
-	o, err := newOurs(on, rows, timeout.Config{})
-	if err != nil {
-		return sample{}, err
-	}
-	defer func() { err = cmp.Or(err, o.stop()) }()
 	start = time.Now()
 	found, err := o.q.Rebuild(ctx, kind)
 	took := time.Since(start)

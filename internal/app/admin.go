@@ -50,13 +50,11 @@ func (a *admin) run(ctx context.Context) error {
 	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		if a.server.Shutdown(last) != nil {
-			stopped <- a.server.Close()
-			return
+		err := shutDown(context.WithoutCancel(ctx), a.server, time.Second)
+		if err != nil {
+			err = a.server.Close()
 		}
-		stopped <- nil
+		stopped <- err
 	})
 	err := a.server.Serve(a.listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {

@@ -120,7 +120,7 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 	})
 	meters := i.tel.MeterProvider
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return i.stocks.Audit(ctx, "") }
-	i.audits, err = telemetry.WatchOversold(meters, audit, telemetry.OversoldConfig{})
+	i.audits, err = telemetry.WatchOversold(meters, audit)
 	return errors.Join(err, i.limits.watch(meters), telemetry.WatchAdaptiveLimit(meters, i.orders.Usable),
 		telemetry.WatchEvents(meters, i.published.Stats, i.published.feed.Stats))
 }

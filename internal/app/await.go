@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/sqldb"
 )
 
@@ -34,10 +35,8 @@ func await(ctx context.Context, log *slog.Logger, open func() error) error {
 		if !logged {
 			log.WarnContext(ctx, "waiting for a store", slog.Duration("at_most", awaitTimeout), slog.String("error", err.Error()))
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, awaitPause) {
 			return err
-		case <-time.After(awaitPause):
 		}
 	}
 }

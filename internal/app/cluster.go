@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/memcluster"
 	"example.com/shop/internal/cluster/rediscluster"
@@ -185,10 +186,7 @@ func (n *node) join(ctx context.Context) {
 		}
 		n.log.WarnContext(ctx, "instance is not a member of the cluster", slog.String("error", err.Error()))
 		for wait := true; wait; wait = ctx.Err() == nil && errors.Is(err, cluster.ErrReplaced) && n.listed() {
-			select {
-			case <-ctx.Done():
-			case <-time.After(joinPause):
-			}
+			backoff.Sleep(ctx, joinPause)
 		}
 	}
 }

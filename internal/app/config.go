@@ -59,12 +59,7 @@ func (c Config) Validate() error {
 	if err := validOrderTTL(c.OrderTTL); err != nil {
 		bad = append(bad, fmt.Errorf("--%w", err))
 	}
-	if c.Permits < 0 || c.Permits > 1_000_000 {
-		bad = append(bad, fmt.Errorf("--permits %d: want 0 to 1000000", c.Permits))
-	}
-	if c.CustomerRate < 0 || c.CustomerRate > 1_000_000 {
-		bad = append(bad, fmt.Errorf("--customer-rate %d: want 0 to 1000000", c.CustomerRate))
-	}
+	bad = append(bad, within("--permits", c.Permits, 0, 1_000_000), within("--customer-rate", c.CustomerRate, 0, 1_000_000))
 	if c.MaxOpenOrders < 0 {
 		bad = append(bad, fmt.Errorf("--max-open-orders %d: want 0 or more", c.MaxOpenOrders))
 	}

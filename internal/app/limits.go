@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
@@ -162,10 +163,8 @@ func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*per
 		if err == nil {
 			return limiter, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 100*time.Millisecond) { // Redis has answered before, and is only slow
 			return nil, err
-		case <-time.After(100 * time.Millisecond): // Redis has answered before, and is only slow
 		}
 	}
 }

@@ -42,14 +42,6 @@ type locks struct {
 	locker dlock.Locker // the same, measured
 }
 
-// ping checks that Redis answers.
-func (l locks) ping(ctx context.Context) error {
-	if l.rdb == nil {
-		return nil
-	}
-	return l.rdb.Ping(ctx).Err()
-}
-
 // openRedis opens the lock service. It refuses a Redis that may evict a lock
 // to make room.
 func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
@@ -59,7 +51,7 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 	l := locks{rdb: rdb}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := await(ctx, log, func() error { return l.ping(ctx) }); err != nil {
+	if err := await(ctx, log, func() error { return rdb.Ping(ctx).Err() }); err != nil {
 		return locks{}, fmt.Errorf("open redis %s: %w: check --redis, and that the server runs", redacted(c.Redis), err)
 	}
 	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
@@ -26,11 +27,8 @@ const (
 func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, partition string, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for partition == timeout.Base { // leaders of partitions have terms of their own
-
-			select {
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, purgeEvery/2+rand.N(purgeEvery)) {
 				return nil
-			case <-time.After(purgeEvery/2 + rand.N(purgeEvery)):
 			}
 			n, leads, err := purgeOnce(ctx, store, lead)
 			switch {

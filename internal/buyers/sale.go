@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 // Sale is what the buyers of one SKU saw.
@@ -112,9 +114,7 @@ func (s *Shop) stored(ctx context.Context, url string, answer *[]byte) bool {
 		if err != nil || status != http.StatusServiceUnavailable || time.Now().After(end) {
 			return false
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause) {
 			return false
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"example.com/shop/internal/backoff"
 )
 
 // Shop is the running service as buyers see it.
@@ -89,9 +91,7 @@ func (s *Shop) ask(ctx context.Context, url string, body any, atLimit func()) (s
 		if status == http.StatusTooManyRequests {
 			atLimit()
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause) {
 			return status, instance, answer, err
 		}
 	}
@@ -110,9 +110,7 @@ func (s *Shop) Stock(ctx context.Context, sku, strategy string, units int) error
 		case status != http.StatusServiceUnavailable, time.Now().After(end):
 			return fmt.Errorf("create SKU %s: status %d: %s", sku, status, bytes.TrimSpace(answer))
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause) {
 			return context.Cause(ctx)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
-	"time"
 
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
@@ -33,19 +32,14 @@ func auditCommand() Command {
 	}
 }
 
-func audit(ctx context.Context, f *Flags, database string) (err error) {
-	store, err := openDatabase(ctx, "audit", database, sqlstore.AccessRead)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, store.Close)
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	audits, err := store.Audit(ctx, "")
-	if err != nil {
-		return fmt.Errorf("audit: %w", err)
-	}
-	return printAudit(f.Stdout, audits)
+func audit(ctx context.Context, f *Flags, database string) error {
+	return withDatabase(ctx, "audit", database, sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
+		audits, err := store.Audit(ctx, "")
+		if err != nil {
+			return fmt.Errorf("audit: %w", err)
+		}
+		return printAudit(f.Stdout, audits)
+	})
 }
 
 func printAudit(w io.Writer, audits []stock.Audit) error {

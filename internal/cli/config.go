@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/httpapi"
 )
 
@@ -132,10 +133,8 @@ func (c *clusterCall) watchSettings(ctx context.Context, _ []string) error {
 			}
 		}
 		failing = err != nil
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, watchEvery) {
 			return nil
-		case <-time.After(watchEvery):
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/app"
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/events"
 )
 
@@ -117,10 +118,8 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		fmt.Fprintf(f.p.Stderr, "%v; retrying\n", err)
 		f.move()
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, pause/2+rand.N(pause)) {
 			return nil
-		case <-time.After(pause/2 + rand.N(pause)):
 		}
 	}
 }

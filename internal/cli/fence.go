@@ -19,9 +19,8 @@ import (
 )
 
 const (
-	fenceTimeout = time.Minute
-	fenceLease   = 2 * time.Second
-	levelsPage   = 1000 // how many SKUs are read at once
+	fenceLease = 2 * time.Second
+	levelsPage = 1000 // how many SKUs are read at once
 )
 
 // fenceCommand repairs SKUs whose lock service has lost its data.
@@ -44,7 +43,14 @@ func fenceCommand() Command {
 					f.StringVar(&c.zookeeper, "zookeeper", "", "`HOST:2181,...`: ask this ZooKeeper for its next token")
 					f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, as the instances do")
 					f.StringVar(&c.etcd, "etcd", "", "`HOST:2379,...`: ask this etcd for its next token")
-					return c.run(f, c.list)
+					return func(ctx context.Context, _ []string) error {
+						if err := c.validate(); err != nil {
+							return UsageError{err}
+						}
+						return c.run(ctx, "fence", sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
+							return c.list(ctx, f, store)
+						})
+					}
 				},
 			},
 			{
@@ -57,7 +63,15 @@ func fenceCommand() Command {
 				Define: func(f *Flags) Run {
 					c := &fenceCall{command: "rebase"}
 					f.DatabaseVar(&c.database)
-					return c.run(f, c.rebase)
+					return func(ctx context.Context, args []string) error {
+						sku := args[0]
+						if !stock.ValidSKU(sku) {
+							return UsageError{fmt.Errorf("SKU %q is malformed: want 1 to 64 letters, digits, dots, dashes and underscores", sku)}
+						}
+						return c.run(ctx, operator(f.Process), sqlstore.AccessChange, func(ctx context.Context, store *sqlstore.Store) error {
+							return rebase(ctx, f, store, sku)
+						})
+					}
 				},
 			},
 		},
@@ -65,45 +79,34 @@ func fenceCommand() Command {
 }
 
 // run runs a command, and says what to do if the schema is older than the program.
-func (c *fenceCall) run(f *Flags, run func(context.Context, *Flags, []string) error) Run {
-	return func(ctx context.Context, args []string) error {
-		err := run(ctx, f, args)
+func (c *fenceCall) run(
+	ctx context.Context, instance string, access sqlstore.Access, run func(context.Context, *sqlstore.Store) error,
+) error {
+	return withDatabase(ctx, instance, c.database, access, func(ctx context.Context, store *sqlstore.Store) error {
+		err := run(ctx, store)
 		if errors.Is(err, sqlstore.ErrNoSchema) {
-			return fmt.Errorf("fence %s: the schema of %s is older than this program: run shop migrate", c.command, c.address)
+			return fmt.Errorf("fence %s: the schema of %s is older than this program: run shop migrate", c.command, store.Address())
 		}
 		return err
-	}
+	})
 }
 
 // fenceCall is one command with its flags and arguments.
 type fenceCall struct {
 	command                                  string
 	database, zookeeper, zookeeperAuth, etcd string // as the flags have them
-
-	address string // of the database, once it is open
 }
 
 // rebase raises the token offset of one SKU above the last accepted fencing token.
-func (c *fenceCall) rebase(ctx context.Context, f *Flags, args []string) (err error) {
-	if !stock.ValidSKU(args[0]) {
-		return UsageError{fmt.Errorf("SKU %q is malformed: want 1 to 64 letters, digits, dots, dashes and underscores", args[0])}
-	}
-	store, err := openDatabase(ctx, operator(f.Process), c.database, sqlstore.AccessChange)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, store.Close)
-	c.address = store.Address()
-	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
-	defer cancel()
-	before, err := store.Level(ctx, args[0])
+func rebase(ctx context.Context, f *Flags, store *sqlstore.Store, sku string) error {
+	before, err := store.Level(ctx, sku)
 	if errors.Is(err, stock.ErrNotFound) {
 		return fmt.Errorf("fence rebase: %w: run shop fence list for the SKUs", err)
 	}
 	if err != nil {
 		return fmt.Errorf("fence rebase: %w", err)
 	}
-	after, err := stock.NewService(store, stock.NewStrategies(stock.Lockers{}), nil).Rebase(ctx, args[0])
+	after, err := stock.NewService(store, stock.NewStrategies(stock.Lockers{}), nil).Rebase(ctx, sku)
 	if err != nil {
 		return fmt.Errorf("fence rebase: %w", err)
 	}
@@ -117,19 +120,15 @@ func operator(p Process) string {
 	return strings.ToValidUTF8(name[:min(len(name), 64)], "")
 }
 
+// validate returns what is wrong with the flags of the services.
+func (c *fenceCall) validate() error {
+	return errors.Join(
+		app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd),
+	)
+}
+
 // list shows the last accepted fencing tokens alongside the tokens that the services would issue now.
-func (c *fenceCall) list(ctx context.Context, f *Flags, _ []string) (err error) {
-	if err := errors.Join(app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd)); err != nil {
-		return UsageError{err}
-	}
-	store, err := openDatabase(ctx, "fence", c.database, sqlstore.AccessRead)
-	if err != nil {
-		return err
-	}
-	defer closing(&err, store.Close)
-	c.address = store.Address()
-	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
-	defer cancel()
+func (c *fenceCall) list(ctx context.Context, f *Flags, store *sqlstore.Store) error {
 	present, silent := c.present(ctx)
 	strategies := stock.NewStrategies(stock.Lockers{})
 	w := tabwriter.NewWriter(f.Stdout, 0, 0, 2, ' ', 0)

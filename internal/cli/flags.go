@@ -78,7 +78,21 @@ func (f *Flags) StringVar(p *string, name, value, usage string) {
 // URLVar defines a flag with the URL of a listener, or with several URLs and commas between them.
 func (f *Flags) URLVar(p *string, name, value, usage string) {
 	*p = value
-	f.set.Var(&listenerURL{p, strings.HasPrefix(usage, "`URL,...`")}, name, usage)
+	f.checkedVar(name, value, usage, func(text string) error {
+		urls := []string{text}
+		if strings.HasPrefix(usage, "`URL,...`") {
+			urls = strings.Split(text, ",")
+		}
+		for i := range urls {
+			base, err := validBase(urls[i])
+			if err != nil {
+				return err
+			}
+			urls[i] = base
+		}
+		*p = strings.Join(urls, ",")
+		return nil
+	})
 	f.note(name, "URL", Text)
 }
 
@@ -115,15 +129,36 @@ func (f *Flags) TextVar(p encoding.TextUnmarshaler, name string, value encoding.
 // ChoiceVar defines a flag with one of choices, or none if that is the default.
 func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
 	*p = value
-	f.set.Var(&choice{p, choices}, name, usage)
+	f.checkedVar(name, value, usage, func(text string) error {
+		*p = text
+		return oneOf(text, choices)
+	})
 	f.note(name, "TEXT", Text).Choices = choices
 }
 
 // ListVar defines a flag with some of choices, separated by commas. Its default is *p.
 func (f *Flags) ListVar(p *[]string, name string, choices []string, usage string) {
-	f.set.Var(&list{p, choices}, name, usage)
+	f.checkedVar(name, strings.Join(*p, ","), usage, func(text string) error {
+		*p = nil
+		if text == "" {
+			return nil
+		}
+		for each := range strings.SplitSeq(text, ",") {
+			if err := oneOf(each, choices); err != nil {
+				return fmt.Errorf("unknown %.40q: %w", each, err)
+			}
+			*p = append(*p, each)
+		}
+		return nil
+	})
 	noted := f.note(name, "NAME,...", Text)
 	noted.Choices, noted.List = choices, true
+}
+
+// checkedVar defines a flag with a default, for whose texts set is called.
+func (f *Flags) checkedVar(name, value, usage string, set func(text string) error) {
+	f.set.Func(name, usage, set)
+	f.set.Lookup(name).DefValue = value
 }
 
 // DefaultText replaces the default of a flag in the help, for one that the command computes.
@@ -185,86 +220,6 @@ func (f *Flags) Given(name string) bool {
 	given := false
 	f.set.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
 	return given
-}
-
-// choice is the value of a flag with one of some names.
-type choice struct {
-	text    *string
-	choices []string
-}
-
-// String implements [flag.Value].
-func (c *choice) String() string {
-	if c.text == nil { // of a value that the package flag makes to compare defaults
-		return ""
-	}
-	return *c.text
-}
-
-// Set implements [flag.Value].
-func (c *choice) Set(text string) error {
-	*c.text = text
-	return oneOf(text, c.choices)
-}
-
-// listenerURL is the value of a flag with the URL of a listener, or several.
-type listenerURL struct {
-	text    *string
-	several bool
-}
-
-// String implements [flag.Value].
-func (u *listenerURL) String() string {
-	if u.text == nil {
-		return ""
-	}
-	return *u.text
-}
-
-// Set implements [flag.Value].
-func (u *listenerURL) Set(text string) error {
-	urls := []string{text}
-	if u.several {
-		urls = strings.Split(text, ",")
-	}
-	for i := range urls {
-		base, err := validBase(urls[i])
-		if err != nil {
-			return err
-		}
-		urls[i] = base
-	}
-	*u.text = strings.Join(urls, ",")
-	return nil
-}
-
-// list is the value of a flag with several names.
-type list struct {
-	names   *[]string
-	choices []string
-}
-
-// String implements [flag.Value].
-func (l *list) String() string {
-	if l.names == nil {
-		return ""
-	}
-	return strings.Join(*l.names, ",")
-}
-
-// Set implements [flag.Value].
-func (l *list) Set(text string) error {
-	*l.names = nil
-	if text == "" {
-		return nil
-	}
-	for name := range strings.SplitSeq(text, ",") {
-		if err := oneOf(name, l.choices); err != nil {
-			return fmt.Errorf("unknown %.40q: %w", name, err)
-		}
-		*l.names = append(*l.names, name)
-	}
-	return nil
 }
 
 // oneOf says what is wrong with a name that must be one of some.

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"example.com/shop/internal/app"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/sqlstore"
 )
-
-// keysTimeout is how long a command on keys may take, once the database is open.
-const keysTimeout = time.Minute
 
 // keysCommand manages the API keys in the database.
 func keysCommand() Command {
@@ -34,7 +30,12 @@ func keysCommand() Command {
 					f.StringVar(&k.key.Name, "name", "", "`LABEL`: note this label of at most 64 characters with the key")
 					f.DurationVar(&k.key.Life, "expires", 0, "expire the key after this time, 1s to 87600h")
 					f.DefaultText("expires", "never")
-					return k.run(f, "create", k.create)
+					return func(ctx context.Context, _ []string) error {
+						if err := k.validate(f.Given("expires")); err != nil {
+							return UsageError{err}
+						}
+						return k.run(ctx, "create", sqlstore.AccessChange, k.create)
+					}
 				},
 			},
 			{
@@ -45,7 +46,7 @@ func keysCommand() Command {
 				},
 				Define: func(f *Flags) Run {
 					k := newKeysCall(f)
-					return k.run(f, "list", k.list)
+					return func(ctx context.Context, _ []string) error { return k.run(ctx, "list", sqlstore.AccessRead, k.list) }
 				},
 			},
 			{
@@ -57,7 +58,12 @@ func keysCommand() Command {
 				Define: func(f *Flags) Run {
 					k := newKeysCall(f)
 					f.StringVar(&k.redis, "redis", "", "`URL`: notify the instances through their Redis; without it, they refuse the key within 5s")
-					return k.run(f, "revoke", k.revoke)
+					return func(ctx context.Context, args []string) error {
+						if err := k.choose(args[0]); err != nil {
+							return UsageError{err}
+						}
+						return k.run(ctx, "revoke", sqlstore.AccessChange, k.revoke)
+					}
 				},
 			},
 		},
@@ -84,69 +90,48 @@ func newKeysCall(f *Flags) *keysCall {
 	return k
 }
 
-// run validates the command line, and runs a command on the database.
-func (k *keysCall) run(f *Flags, command string, run func(context.Context) error) Run {
-	return func(ctx context.Context, args []string) error {
-		if command == "revoke" {
-			k.prefix = args[0]
-		}
-		if err := k.validate(command, f.Given("expires")); err != nil {
+// validate returns what is wrong with the key to create, and with its end if it is given.
+func (k *keysCall) validate(ends bool) error {
+	if k.key.Customer == "" && !k.key.Admin {
+		return errors.New("missing --customer ID or --admin: a key is for a customer, for an admin, or both")
+	}
+	if ends && k.key.Life == 0 {
+		return errors.New("--expires 0: want 1s to 87600h; without it the key never expires")
+	}
+	return k.key.Validate()
+}
+
+// choose takes the prefix of the key to revoke, or a whole key.
+func (k *keysCall) choose(key string) error {
+	if err := app.ValidRedis(k.redis); err != nil {
+		return err
+	}
+	if t, err := identity.ParseToken(key); err == nil {
+		key = t.Prefix()
+	}
+	k.prefix = key
+	if !identity.ValidPrefix(key) {
+		return errors.New("PREFIX is malformed: want ten letters and digits, as shop keys list shows them")
+	}
+	return nil
+}
+
+// run opens the database and runs a command on it.
+func (k *keysCall) run(
+	ctx context.Context, command string, access sqlstore.Access, run func(context.Context) error,
+) error {
+	return withDatabase(ctx, "keys", k.database, access, func(ctx context.Context, store *sqlstore.Store) (err error) {
+		k.store = store
+		if k.service, err = identity.New(store, identity.Config{}); err != nil {
 			return err
 		}
-		return k.on(ctx, command, run)
-	}
-}
-
-func (k *keysCall) validate(command string, ends bool) error {
-	if err := app.ValidDatabase(k.database); err != nil {
-		return UsageError{err}
-	}
-	switch command {
-	case "create":
-		if k.key.Customer == "" && !k.key.Admin {
-			return UsageError{errors.New("missing --customer ID or --admin: a key is for a customer, for an admin, or both")}
+		err = run(ctx)
+		if errors.Is(err, sqlstore.ErrNoSchema) {
+			return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, store.Address())
 		}
-		if ends && k.key.Life == 0 {
-			return UsageError{errors.New("--expires 0: want 1s to 87600h; without it the key never expires")}
+		if err != nil {
+			return fmt.Errorf("keys: %w", err)
 		}
-		if err := k.key.Validate(); err != nil {
-			return UsageError{err}
-		}
-	case "revoke":
-		if err := app.ValidRedis(k.redis); err != nil {
-			return UsageError{err}
-		}
-		if t, err := identity.ParseToken(k.prefix); err == nil {
-			k.prefix = t.Prefix() // the argument may be a whole key
-		}
-		if !identity.ValidPrefix(k.prefix) {
-			return UsageError{errors.New("PREFIX is malformed: want ten letters and digits, as shop keys list shows them")}
-		}
-	}
-	return nil
-}
-
-// on opens the database and runs a command on it.
-func (k *keysCall) on(ctx context.Context, command string, run func(context.Context) error) (err error) {
-	access := sqlstore.AccessChange
-	if command == "list" {
-		access = sqlstore.AccessRead
-	}
-	if k.store, err = openDatabase(ctx, "keys", k.database, access); err != nil {
-		return err
-	}
-	defer closing(&err, k.store.Close)
-	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
-	defer cancel()
-	if k.service, err = identity.New(k.store, identity.Config{}); err != nil {
-		return err
-	}
-	err = run(ctx)
-	if errors.Is(err, sqlstore.ErrNoSchema) {
-		return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, k.store.Address())
-	}
-	if err != nil {
-		return fmt.Errorf("keys: %w", err)
-	}
-	return nil
+		return nil
+	})
 }

@@ -38,6 +38,20 @@ func openDatabase(ctx context.Context, instance, database string, access sqlstor
 	return store, nil
 }
 
+// withDatabase calls f with a database that is opened for it, as [openDatabase] does, and with a context of a minute.
+func withDatabase(
+	ctx context.Context, instance, database string, access sqlstore.Access, f func(context.Context, *sqlstore.Store) error,
+) (err error) {
+	store, err := openDatabase(ctx, instance, database, access)
+	if err != nil {
+		return err
+	}
+	defer closing(&err, store.Close)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	return f(ctx, store)
+}
+
 // openStoreAt opens a database.
 func openStoreAt(ctx context.Context, instance, database string, access sqlstore.Access) (*sqlstore.Store, error) {
 	if err := app.ValidDatabase(database); err != nil {

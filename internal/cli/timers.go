@@ -80,12 +80,7 @@ func timersList() Command {
 			f.IntVar(&t.limit, "limit", 100, "`TIMERS`: show at most this many timers, 1 to 1000000")
 			f.DefaultText("kind", "all types")
 			f.DefaultText("state", "both")
-			return func(ctx context.Context, args []string) error {
-				if t.limit < 1 || t.limit > 1_000_000 {
-					return UsageError{fmt.Errorf("--limit %d: want 1 to 1000000", t.limit)}
-				}
-				return t.run(ctx, (*timersCall).list, args)
-			}
+			return func(ctx context.Context, _ []string) error { return t.list(ctx) }
 		},
 	}
 }
@@ -95,14 +90,8 @@ func timersOne(name, args, summary string, run func(*timersCall, context.Context
 	return Command{Name: name, Args: args, Summary: summary, Env: adminKey, Examples: examples, Define: func(f *Flags) Run {
 		t := &timersCall{}
 		t.define(f)
-		return func(ctx context.Context, args []string) error { return t.run(ctx, run, args) }
+		return func(ctx context.Context, args []string) error { return run(t, ctx, args) }
 	}}
-}
-
-// run runs a command.
-func (t *timersCall) run(ctx context.Context, run func(*timersCall, context.Context, []string) error, args []string) error {
-	t.state = strings.ToUpper(t.state)
-	return run(t, ctx, args)
 }
 
 // ask asks the instance below the path of timers.
@@ -110,11 +99,14 @@ func (t *timersCall) ask(ctx context.Context, method, path string, v any) error 
 	return client{t.p, "timers", t.url, "admin-listen"}.ask(ctx, method, "/api/v1/timers"+path, nil, v)
 }
 
-func (t *timersCall) list(ctx context.Context, _ []string) error {
+func (t *timersCall) list(ctx context.Context) error {
+	if t.limit < 1 || t.limit > 1_000_000 {
+		return UsageError{fmt.Errorf("--limit %d: want 1 to 1000000", t.limit)}
+	}
 	all := httpapi.TimerPage{Timers: []httpapi.Timer{}}
 	for {
 		query := url.Values{"limit": {fmt.Sprint(min(1000, t.limit-len(all.Timers)))}}
-		for name, v := range map[string]string{"kind": t.kind, "state": t.state} {
+		for name, v := range map[string]string{"kind": t.kind, "state": strings.ToUpper(t.state)} {
 			if v != "" {
 				query.Set(name, v)
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/fleet"
 )
 
@@ -30,10 +31,7 @@ var actions = map[string]action{
 			return err
 		}
 		r.tasks.Go(func() {
-			select {
-			case <-time.After(late):
-			case <-ctx.Done():
-			}
+			backoff.Sleep(ctx, late)
 			r.signal(m, []string{standing}, running, (*fleet.Instance).Resume) //nolint:errcheck // somebody was quicker
 		})
 		return nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -97,11 +98,7 @@ type unavailable struct{ error }
 // are cut off, because it will not answer them.
 func (r *Room) signal(m *member, from []string, to string, do func(*fleet.Instance) error) error {
 	r.mu.Lock()
-	ok := false
-	for _, s := range from {
-		ok = ok || m.state == s
-	}
-	if !ok {
+	if !slices.Contains(from, m.state) {
 		defer r.mu.Unlock()
 		return conflict{fmt.Errorf("%s is %s", m.name, m.state)}
 	}

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/controlroom/page"
 )
 
@@ -226,9 +227,7 @@ func (r *Room) streamState(w http.ResponseWriter, req *http.Request) {
 		if err := flush.Flush(); err != nil {
 			return
 		}
-		select {
-		case <-time.After(250 * time.Millisecond):
-		case <-req.Context().Done():
+		if !backoff.Sleep(req.Context(), 250*time.Millisecond) {
 			return
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/buyers"
 )
 
@@ -33,9 +34,7 @@ func gather(ctx context.Context, s *buyers.Shop, n int) (c Cluster, err error) {
 		if n == 0 || len(c.Members) == n && c.Leader != "" || time.Now().After(end) {
 			return c, nil
 		}
-		select {
-		case <-time.After(lookEvery):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, lookEvery) {
 			return c, context.Cause(ctx)
 		}
 	}

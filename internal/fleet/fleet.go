@@ -100,7 +100,7 @@ func start(ctx context.Context, c Config, name string) (*Instance, error) {
 	case <-in.done:
 		return nil, fmt.Errorf("%s did not start: %s", name, lastLine(in.log))
 	case <-ctx.Done():
-		return nil, errors.Join(context.Cause(ctx), in.stop())
+		return nil, errors.Join(context.Cause(ctx), in.Stop())
 	}
 }
 
@@ -141,7 +141,7 @@ func (f *Fleet) Close() error {
 	}
 	var errs []error
 	for _, in := range f.instances {
-		errs = append(errs, in.stop())
+		errs = append(errs, in.Stop())
 	}
 	return errors.Join(errs...)
 }
@@ -173,20 +173,16 @@ func (in *Instance) Pause() error { return testbed.Suspend(in.cmd.Process) }
 // Resume ends Pause.
 func (in *Instance) Resume() error { return testbed.Continue(in.cmd.Process) }
 
-// Stop ends the instance in good order, and returns when it has gone.
-func (in *Instance) Stop() error { return in.stop() }
-
 // Kill ends the instance at once, as a crash would, and waits until it is gone.
 func (in *Instance) Kill() error {
 	if err := in.cmd.Process.Kill(); err != nil {
 		return fmt.Errorf("kill %s: %w", in.name, err)
 	}
-	return in.stop()
+	return in.Stop()
 }
 
-// stop closes the pipe that keeps the instance alive and waits until it is
-// gone.
-func (in *Instance) stop() error {
+// Stop ends the instance in good order, and returns when it has gone: it closes the pipe that keeps the instance alive.
+func (in *Instance) Stop() error {
 	in.hold.Close()
 	select {
 	case <-in.done:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync"
@@ -18,7 +19,7 @@ const redlockServers = 5
 // serversTimeout is how long servers may take to start.
 const serversTimeout = 2 * time.Minute
 
-// startup starts servers for stores, all at the same time.
+// startup is servers for stores that start, all at the same time.
 type startup struct {
 	stores *Stores // its closers and Missing are guarded by mu
 	group  sync.WaitGroup
@@ -27,22 +28,28 @@ type startup struct {
 	errs []error // guarded by mu
 }
 
-// start starts a server in place of a store that is not named already. The name is what would have to be installed.
-func (u *startup) start(name, already string, start func() (stop func() error, err error)) {
-	if already != "" {
+// launch starts a server in place of a store that is not named already, and names it. The kind is what would have to be
+// installed.
+func launch[S io.Closer, C any](
+	ctx context.Context, u *startup, kind string, name *string,
+	open func(context.Context, C) (S, error), address func(S) string,
+) {
+	if *name != "" {
 		return
 	}
 	u.group.Go(func() {
-		stop, err := start()
+		var defaults C
+		server, err := open(ctx, defaults)
 		u.mu.Lock()
 		defer u.mu.Unlock()
 		switch {
 		case errors.Is(err, testbed.ErrNotInstalled):
-			u.stores.Missing = append(u.stores.Missing, name)
+			u.stores.Missing = append(u.stores.Missing, kind)
 		case err != nil:
-			u.errs = append(u.errs, fmt.Errorf("start %s: %w", name, err))
+			u.errs = append(u.errs, fmt.Errorf("start %s: %w", kind, err))
 		default:
-			u.stores.closers = append(u.stores.closers, stop)
+			*name = address(server)
+			u.stores.closers = append(u.stores.closers, server.Close)
 		}
 	})
 }
@@ -53,48 +60,15 @@ func (s *Stores) startServers(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, serversTimeout)
 	defer cancel()
 	servers, redises := startup{stores: s}, make([]string, redlockServers)
-	servers.start("MariaDB", s.Database, func() (func() error, error) {
-		m, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{})
-		if err != nil {
-			return nil, err
-		}
-		s.Database = m.URL()
-		return m.Close, nil
-	})
-	servers.start("Redis", s.Redis, func() (func() error, error) {
-		r, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
-		if err != nil {
-			return nil, err
-		}
-		s.Redis = r.URL()
-		return r.Close, nil
-	})
+	launch(ctx, &servers, "MariaDB", &s.Database, testbed.StartMariaDB, (*testbed.MariaDB).URL)
+	launch(ctx, &servers, "Redis", &s.Redis, testbed.StartRedis, (*testbed.Redis).URL)
 	for i := range redises {
-		servers.start("Redis", s.Redlock, func() (func() error, error) {
-			r, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
-			if err != nil {
-				return nil, err
-			}
-			redises[i] = r.URL()
-			return r.Close, nil
-		})
+		if s.Redlock == "" {
+			launch(ctx, &servers, "Redis", &redises[i], testbed.StartRedis, (*testbed.Redis).URL)
+		}
 	}
-	servers.start("ZooKeeper", s.ZooKeeper, func() (func() error, error) {
-		z, err := testbed.StartZooKeeper(ctx, testbed.ZooKeeperConfig{})
-		if err != nil {
-			return nil, err
-		}
-		s.ZooKeeper = z.Addr()
-		return z.Close, nil
-	})
-	servers.start("etcd", s.Etcd, func() (func() error, error) {
-		e, err := testbed.StartEtcd(ctx, testbed.EtcdConfig{})
-		if err != nil {
-			return nil, err
-		}
-		s.Etcd = e.Addr()
-		return e.Close, nil
-	})
+	launch(ctx, &servers, "ZooKeeper", &s.ZooKeeper, testbed.StartZooKeeper, (*testbed.ZooKeeper).Addr)
+	launch(ctx, &servers, "etcd", &s.Etcd, testbed.StartEtcd, (*testbed.Etcd).Addr)
 	servers.group.Wait()
 	if s.Redlock == "" && !slices.Contains(redises, "") {
 		s.Redlock = strings.Join(redises, ",")

@@ -16,63 +16,51 @@ const (
 )
 
 // basketWorker locks the SKUs of its basket: sorted, as the product does, or each in the order of the basket, if its task has sorted=no.
-func basketWorker(ctx context.Context, w *Worker) error {
-	locker, err := w.locker()
-	if err != nil {
-		return err
-	}
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
+func basketWorker(ctx context.Context, w *Worker) {
+	locker := w.locker()
+	w.Stops(pointReady, "")
 	keys := strings.Fields(w.Task["basket"])
 	var leases []*dlock.Lease
 	if w.Task["sorted"] == "no" {
-		leases, err = inBasketOrder(ctx, w, locker, keys)
+		leases = inBasketOrder(ctx, w, locker, keys)
 	} else {
 		var lease *dlock.Lease
+		var err error
 		for lease == nil && ctx.Err() == nil { // as persist
 			lease, err = locker.AcquireAll(ctx, keys)
 		}
+		check(err)
 		leases = append(leases, lease)
 	}
-	if err != nil || len(leases) == 0 {
-		return err
+	if len(leases) == 0 {
+		return
 	}
-	if err := w.Stops(pointAll, "%s", validity(leases[0])); err != nil {
-		return err
-	}
+	w.Stops(pointAll, "%s", validity(leases[0]))
+	var err error
 	for _, lease := range leases {
 		err = errors.Join(err, lease.Release(ctx))
 	}
 	w.Says(pointReleased, "%v", err)
-	return nil
 }
 
 // inBasketOrder is the wrong way to lock a basket: one key after the other, in the order in which its customer chose.
 // It returns no leases if the deadline of the request is over before it has the second key.
-func inBasketOrder(ctx context.Context, w *Worker, l dlock.Locker, keys []string) ([]*dlock.Lease, error) {
-	patience, err := w.duration("deadline")
-	if err != nil {
-		return nil, err
-	}
-	first, err := persist(ctx, l, keys[0])
-	if err != nil {
-		return nil, err
-	}
-	if err := w.Stops(pointFirst, ""); err != nil {
-		return nil, err
-	}
+func inBasketOrder(ctx context.Context, w *Worker, l dlock.Locker, keys []string) []*dlock.Lease {
+	patience := w.duration("deadline")
+	first := must(persist(ctx, l, keys[0]))
+	w.Stops(pointFirst, "")
 	request, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	second, err := persist(request, l, keys[1])
 	if err == nil {
-		return []*dlock.Lease{first, second}, nil
+		return []*dlock.Lease{first, second}
 	}
 	if request.Err() == nil || ctx.Err() != nil {
-		return nil, err
+		check(err)
 	}
 	w.Says(pointFails, "%s", validity(first))
-	return nil, first.Release(ctx)
+	check(first.Release(ctx))
+	return nil
 }
 
 // validity says whether a lease was valid until now.

@@ -46,80 +46,54 @@ type replicated struct {
 }
 
 // replicated starts both servers.
-func (r *Run) replicated(ctx context.Context) (s replicated, err error) {
-	if s.master, err = testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}}); err != nil {
-		return s, err
-	}
+func (r *Run) replicated(ctx context.Context) (s replicated) {
+	s.master = must(testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}}))
 	r.Defer(s.master.Close)
-	if s.link, err = testbed.NewProxy(ctx, s.master.Addr()); err != nil {
-		return s, err
-	}
+	s.link = must(testbed.NewProxy(ctx, s.master.Addr()))
 	r.Defer(s.link.Close)
 	host, port, err := net.SplitHostPort(s.link.Addr())
-	if err != nil {
-		return s, err
-	}
-	if s.replica, err = testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}}); err != nil {
-		return s, err
-	}
+	check(err)
+	s.replica = must(testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}}))
 	r.Defer(s.replica.Close)
-	if s.before, err = r.client(s.master.URL()); err != nil {
-		return s, err
-	}
-	s.after, err = r.client(s.replica.URL())
-	return s, err
+	s.before = r.client(s.master.URL())
+	s.after = r.client(s.replica.URL())
+	return s
 }
 
 // bareCounter is a key whose counter is a fencing token in the manner of many tutorials.
 const bareCounter = "lab:token"
 
 // count returns the next token of the bare counter.
-func (s replicated) count(ctx context.Context, rdb redis.UniversalClient) (int64, error) {
-	return rdb.Incr(ctx, bareCounter).Result()
+func (s replicated) count(ctx context.Context, rdb redis.UniversalClient) int64 {
+	return must(rdb.Incr(ctx, bareCounter).Result())
 }
 
 // lag issues a token, awaits its arrival at the replica, and then stops the replication.
-func (s replicated) lag(ctx context.Context) error {
-	n, err := s.count(ctx, s.before)
-	if err != nil {
-		return err
-	}
-	err = Await(ctx, "the replica to have what the master has", func() (bool, error) {
-		return s.after.Get(ctx, bareCounter).Val() == strconv.FormatInt(n, 10), nil
+func (s replicated) lag(ctx context.Context) {
+	n := s.count(ctx, s.before)
+	await(ctx, "the replica to have what the master has", func() bool {
+		return s.after.Get(ctx, bareCounter).Val() == strconv.FormatInt(n, 10)
 	})
 	s.link.BlackHole()
-	return err
 }
 
 // promote kills the master, and makes the replica a master.
-func (s replicated) promote(ctx context.Context) error {
-	if err := s.master.Kill(); err != nil {
-		return err
-	}
-	return s.after.Do(ctx, "REPLICAOF", "NO", "ONE").Err()
+func (s replicated) promote(ctx context.Context) {
+	check(s.master.Kill())
+	check(s.after.Do(ctx, "REPLICAOF", "NO", "ONE").Err())
 }
 
-func runFailover(ctx context.Context, r *Run) error {
-	servers, err := r.replicated(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runFailover(ctx context.Context, r *Run) {
+	servers := r.replicated(ctx)
+	s := r.open(ctx)
 	f := &failover{replicated: servers, theater: s.theater("the master is killed before the replica has the grants of A")}
 	for _, variant := range []struct {
 		name   string
 		update stock.Update
 	}{{"unfenced", stock.WriteBack}, {"fenced", stock.Fenced}} {
-		if err := f.add(ctx, variant.name, variant.update); err != nil {
-			return err
-		}
+		f.add(ctx, variant.name, variant.update)
 	}
-	if err := f.happens(ctx); err != nil {
-		return err
-	}
+	f.happens(ctx)
 	unfenced, fenced := f.variants[0], f.variants[1]
 	r.Effect(unfenced.valid == leaseValid && fenced.valid == leaseValid, "the new master granted the lock to B, while A considered its lease valid")
 	r.Effect(unfenced.a.done.Value == accepted && unfenced.audit.Oversold() == 1,
@@ -127,7 +101,6 @@ func runFailover(ctx context.Context, r *Run) error {
 	r.Effect(f.first == f.second, "a bare counter issued token %d, and then token %d", f.first, f.second)
 	r.Cure(fenced.greater(), "the token of the product grew over the failover, from %s to %s", fenced.a.token(), fenced.b.token())
 	r.Cure(fenced.a.done.Value == staleToken && fenced.audit.OK(), "with a fencing token: the write of A was %s", fenced.a.done.Value)
-	return nil
 }
 
 // failover is one failover, with a SKU without and one with fencing tokens.
@@ -155,89 +128,59 @@ func (g *granted) greater() bool {
 }
 
 // add puts a SKU on sale, and starts its processes: A uses the master, and B uses the replica, as if Sentinel named it.
-func (f *failover) add(ctx context.Context, name string, update stock.Update) (err error) {
+func (f *failover) add(ctx context.Context, name string, update stock.Update) {
 	g := &granted{}
-	if g.scene, err = f.scene(ctx, name, update, 1); err != nil {
-		return err
-	}
-	if g.a, err = g.holder(ctx, "A", longTTL, pointRead+","+pointLater, "redis", f.master.URL()); err != nil {
-		return err
-	}
-	if g.b, err = g.holder(ctx, "B", longTTL, pointRead, "redis", f.replica.URL()); err != nil {
-		return err
-	}
+	g.scene = f.scene(ctx, name, update, 1)
+	g.a = g.holder(ctx, "A", longTTL, pointRead+","+pointLater, "redis", f.master.URL())
+	g.b = g.holder(ctx, "B", longTTL, pointRead, "redis", f.replica.URL())
 	f.variants = append(f.variants, g)
-	return nil
 }
 
 // happens is the failover: A gets the locks, the master is killed, B gets the locks, and both write.
-func (f *failover) happens(ctx context.Context) (err error) {
+func (f *failover) happens(ctx context.Context) {
 	f.zero = time.Now()
 	for _, g := range f.variants {
 		g.began = f.zero // there is one failover, and so one clock
 	}
-	if err := f.lag(ctx); err != nil {
-		return err
-	}
+	f.lag(ctx)
 	lags := time.Now()
 	f.r.Step("the replica has all that the master has; then a proxy stops the replication")
 	f.variants[0].pace(ctx)
 	for _, g := range f.variants {
-		if err := g.a.acquires(ctx); err != nil {
-			return err
-		}
+		g.a.acquires(ctx)
 		g.step("the master grants the lock to A, with fencing token %s", g.a.token())
 	}
-	if f.first, err = f.count(ctx, f.before); err != nil {
-		return err
-	}
+	f.first = f.count(ctx, f.before)
 	f.variants[0].pace(ctx)
-	if err := f.promote(ctx); err != nil {
-		return err
-	}
+	f.promote(ctx)
 	promoted := time.Now()
 	f.r.Step("the master is killed, and the replica is promoted with REPLICAOF NO ONE")
 	f.variants[0].pace(ctx)
-	if f.second, err = f.count(ctx, f.after); err != nil {
-		return err
-	}
+	f.second = f.count(ctx, f.after)
 	f.r.Step("a bare counter issued token %d before the failover, and issues token %d after it", f.first, f.second)
 	for _, g := range f.variants {
-		if err := f.both(ctx, g); err != nil {
-			return err
-		}
+		f.both(ctx, g)
 	}
 	end := time.Now()
 	f.picture.Rows = append([]Row{
 		{Name: "Redis 1", Spans: []Span{{f.zero, promoted, Neutral, "master"}}, Marks: []Mark{{promoted, Stale, "killed: the grants to A are lost"}}},
 		{Name: "Redis 2", Spans: []Span{{f.zero, lags, Neutral, ""}, {lags, promoted, Waits, "replica that lags"}, {promoted, end, Neutral, "master"}}},
 	}, f.picture.Rows...)
-	return nil
 }
 
 // both lets B get the lock and write, and then A.
-func (f *failover) both(ctx context.Context, g *granted) (err error) {
-	if err := g.b.acquires(ctx); err != nil {
-		return err
-	}
-	later, err := g.a.To(ctx, pointLater)
-	if err != nil {
-		return err
-	}
+func (f *failover) both(ctx context.Context, g *granted) {
+	g.b.acquires(ctx)
+	later := g.a.To(ctx, pointLater)
 	g.valid = later.Value
 	g.step("the new master grants the lock to B, with fencing token %s. A checks its own lease: %s", g.b.token(), g.valid)
 	g.pace(ctx)
-	if err := g.b.finishes(ctx); err != nil {
-		return err
-	}
+	g.b.finishes(ctx)
 	g.step("B sells the last unit: %s", g.b.done.Value)
 	g.pace(ctx)
-	if err := g.a.orders(ctx); err != nil {
-		return err
-	}
+	g.a.orders(ctx)
 	g.step("A writes under its first lease: %s", g.a.done.Value)
 	g.a.draw(time.Time{}, g.a.done.Value != accepted)
 	g.b.draw(time.Time{}, true)
-	g.audit, err = g.judge(ctx)
-	return err
+	g.audit = g.judge(ctx)
 }

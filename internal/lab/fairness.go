@@ -52,26 +52,17 @@ var fairnessSettings = map[string]string{
 	"herd":  "with a broadcast",
 }
 
-func runFairness(ctx context.Context, r *Run) error {
-	server, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
-	if err != nil {
-		return err
-	}
+func runFairness(ctx context.Context, r *Run) {
+	server := must(testbed.StartRedis(ctx, testbed.RedisConfig{}))
 	r.Defer(server.Close)
-	rdb, err := r.client(server.URL())
-	if err != nil {
-		return err
-	}
+	rdb := r.client(server.URL())
 	n, grants := r.Size(4, 8), r.Size(200, 600)
 	r.Step("%d processes want one lock again and again, on a Redis server of their own, until it was granted %d times", n, grants)
-	picture := &Picture{Title: fmt.Sprintf("grants of each process, of %d", grants), Unit: "grants"}
-	r.Draw(picture)
+	picture := r.Draw(&Picture{Title: fmt.Sprintf("grants of each process, of %d", grants), Unit: "grants"})
 	found := map[string]*scramble{}
 	for _, mode := range []string{"queue", "poll", "herd"} {
 		s := &scramble{mode: mode}
-		if err := s.run(ctx, r, rdb, server.URL(), n, grants); err != nil {
-			return err
-		}
+		s.run(ctx, r, rdb, server.URL(), n, grants)
 		found[mode] = s
 		least, most := slices.Min(s.shares), slices.Max(s.shares)
 		r.Step("%s: between %d and %d grants each. One process waited while others had %d grants. %.1f requests for each grant",
@@ -91,59 +82,40 @@ func runFairness(ctx context.Context, r *Run) error {
 	r.Effect(herd.requests > 1.5*queue.requests, "with a broadcast, each grant took %.1f requests", herd.requests)
 	r.Cure(2*slices.Min(queue.shares) > slices.Max(queue.shares), "with a queue, processes had between %d and %d grants", slices.Min(queue.shares), slices.Max(queue.shares))
 	r.Cure(queue.requests < 3, "with a queue, each grant took %.1f requests", queue.requests)
-	return nil
 }
 
 // run starts the processes, and lets all of them begin when all are ready.
-func (s *scramble) run(ctx context.Context, r *Run, rdb redis.UniversalClient, url string, n, grants int) error {
+func (s *scramble) run(ctx context.Context, r *Run, rdb redis.UniversalClient, url string, n, grants int) {
 	var processes []*Process
 	for i := range n {
-		p, err := r.Start(ctx, fmt.Sprintf("%s, process %d", s.mode, i+1), map[string]string{
+		processes = append(processes, r.Start(ctx, fmt.Sprintf("%s, process %d", s.mode, i+1), map[string]string{
 			"name": fmt.Sprint(i), "redis": url, "mode": s.mode, "grants": fmt.Sprint(grants),
-		})
-		if err != nil {
-			return err
-		}
-		processes = append(processes, p)
+		}))
 	}
 	for _, p := range processes {
-		if _, err := p.Until(ctx, pointReady); err != nil {
-			return err
-		}
+		p.Until(ctx, pointReady)
 	}
-	before, err := scripts(ctx, rdb)
-	if err != nil {
-		return err
+	before := scripts(ctx, rdb)
+	for _, p := range processes {
+		p.Continue()
 	}
 	for _, p := range processes {
-		if err := p.Continue(); err != nil {
-			return err
-		}
-	}
-	for _, p := range processes {
-		done, err := p.Until(ctx, pointDone)
-		if err != nil {
-			return err
-		}
+		done := p.Until(ctx, pointDone)
 		var share, overtook int
-		if _, err := fmt.Sscan(done.Value, &share, &overtook); err != nil {
-			return err
-		}
+		must(fmt.Sscan(done.Value, &share, &overtook))
 		s.shares, s.overtook = append(s.shares, share), max(s.overtook, overtook)
 	}
-	after, err := scripts(ctx, rdb)
-	s.requests = float64(after-before) / float64(grants)
-	return err
+	s.requests = float64(scripts(ctx, rdb)-before) / float64(grants)
 }
 
 var calls = regexp.MustCompile(`(?m)^cmdstat_eval(?:sha)?:calls=(\d+)`)
 
 // scripts returns how many scripts the server has executed. All locks of the lab are scripts, so this is their number of requests.
-func scripts(ctx context.Context, rdb redis.UniversalClient) (n int64, err error) {
-	info, err := rdb.Info(ctx, "commandstats").Result()
+func scripts(ctx context.Context, rdb redis.UniversalClient) (n int64) {
+	info := must(rdb.Info(ctx, "commandstats").Result())
 	for _, match := range calls.FindAllStringSubmatch(strings.ReplaceAll(info, "\r", ""), -1) {
 		one, _ := strconv.ParseInt(match[1], 10, 64)
 		n += one
 	}
-	return n, err
+	return n
 }

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -20,72 +19,42 @@ const fairnessHold = time.Millisecond
 
 // fairnessWorker takes a lock again and again until it has been granted often enough to all. It reports its number of grants, and the
 // most grants of others for which it waited. The grants are counted in Redis, by a command that is no script.
-func fairnessWorker(ctx context.Context, w *Worker) error {
-	grants, err := strconv.ParseInt(w.Task["grants"], 10, 64)
-	if err != nil {
-		return err
-	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return err
-	}
+func fairnessWorker(ctx context.Context, w *Worker) {
+	grants := must(strconv.ParseInt(w.Task["grants"], 10, 64))
+	rdb := must(redisx.New(w.Task["redis"]))
 	defer rdb.Close()
-	take, err := takeBy(ctx, rdb, w.Task["mode"])
-	if err != nil {
-		return err
-	}
+	take := takeBy(ctx, rdb, w.Task["mode"])
 	counter := "grants:" + w.Task["mode"]
-	if err := rdb.SetNX(ctx, counter, 0, 0).Err(); err != nil { // it is also the first connection
-		return err
-	}
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
+	check(rdb.SetNX(ctx, counter, 0, 0).Err()) // it is also the first connection
+	w.Stops(pointReady, "")
 	share, overtook := int64(0), int64(0)
 	for {
-		before, err := rdb.Get(ctx, counter).Int64()
-		if err != nil {
-			return err
-		}
+		before := must(rdb.Get(ctx, counter).Int64())
 		if before >= grants {
 			break
 		}
-		release, err := take(ctx)
-		if err != nil {
-			return err
-		}
-		now, err := rdb.Incr(ctx, counter).Result()
-		if err != nil {
-			return err
-		}
+		release := take(ctx)
+		now := must(rdb.Incr(ctx, counter).Result())
 		if now <= grants {
 			share++
 		}
 		overtook = max(overtook, min(now, grants)-before-1)
 		backoff.Sleep(ctx, fairnessHold)
-		if err := release(); err != nil {
-			return err
-		}
+		check(release())
 	}
-	return w.Stops(pointDone, "%d %d", share, overtook)
+	w.Stops(pointDone, "%d %d", share, overtook)
 }
 
 // takeBy returns a function that acquires the lock, and returns its release.
-func takeBy(ctx context.Context, rdb redis.UniversalClient, mode string) (func(context.Context) (func() error, error), error) {
+func takeBy(ctx context.Context, rdb redis.UniversalClient, mode string) func(context.Context) (release func() error) {
 	if mode == "herd" {
 		return newHerd(ctx, rdb)
 	}
-	locker, err := redislock.New(rdb, redislock.Config{TTL: fairnessTTL, Spin: mode == "poll", Prefix: mode + ":"})
-	if err != nil {
-		return nil, err
+	locker := must(redislock.New(rdb, redislock.Config{TTL: fairnessTTL, Spin: mode == "poll", Prefix: mode + ":"}))
+	return func(ctx context.Context) func() error {
+		lease := must(persist(ctx, locker, "hot"))
+		return func() error { return lease.Release(ctx) }
 	}
-	return func(ctx context.Context) (func() error, error) {
-		lease, err := persist(ctx, locker, "hot")
-		if err != nil {
-			return nil, err
-		}
-		return func() error { return lease.Release(ctx) }, nil
-	}, nil
 }
 
 var (
@@ -94,26 +63,24 @@ var (
 )
 
 // newHerd is a textbook lock of which each release notifies all waiters, and all of them ask at once.
-func newHerd(ctx context.Context, rdb redis.UniversalClient) (func(context.Context) (func() error, error), error) {
+func newHerd(ctx context.Context, rdb redis.UniversalClient) func(context.Context) (release func() error) {
 	const key = "herd"
 	free := rdb.Subscribe(ctx, key)
-	if _, err := free.Receive(ctx); err != nil {
-		return nil, err
-	}
+	must(free.Receive(ctx))
 	released := free.Channel()
-	return func(ctx context.Context) (func() error, error) {
+	return func(ctx context.Context) func() error {
 		for {
 			err := herdTake.Run(ctx, rdb, []string{key}, "holder", fairnessTTL.Milliseconds()).Err()
 			if err == nil {
-				return func() error { return herdRelease.Run(ctx, rdb, []string{key}).Err() }, nil
+				return func() error { return herdRelease.Run(ctx, rdb, []string{key}).Err() }
 			}
 			if err != redis.Nil { //nolint:errorlint // go-redis returns it as it is
-				return nil, fmt.Errorf("take the lock: %w", err)
+				check(err)
 			}
 			select {
 			case <-released:
 			case <-time.After(fairnessTTL): // the message was lost
 			}
 		}
-	}, nil
+	}
 }

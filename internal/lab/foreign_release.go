@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"time"
 
@@ -55,15 +54,12 @@ type textbookLock struct {
 func textbookKey(key string) string { return "lab:lock:" + key }
 
 // acquire polls until the key is free.
-func (l textbookLock) acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+func (l textbookLock) acquire(ctx context.Context, key string) *dlock.Lease {
 	name, owner := textbookKey(key), rand.Text()
-	err := Await(ctx, "the lock", func() (bool, error) { return l.rdb.SetNX(ctx, name, owner, l.ttl).Result() })
-	if err != nil {
-		return nil, err
-	}
+	await(ctx, "the lock", func() bool { return must(l.rdb.SetNX(ctx, name, owner, l.ttl).Result()) })
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: dlock.Fence{Owner: owner}, Release: func(ctx context.Context) error { return l.release(ctx, name, owner) },
-	}), nil
+	})
 }
 
 func (l textbookLock) release(ctx context.Context, name, owner string) error {
@@ -78,28 +74,18 @@ func (l textbookLock) release(ctx context.Context, name, owner string) error {
 	return err
 }
 
-func runForeignRelease(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runForeignRelease(ctx context.Context, r *Run) {
+	s := r.open(ctx)
 	t := s.theater("two units: A sells one, and releases its lock after the lock has expired")
-	del, err := t.foreignRelease(ctx, "DEL", lockDelete)
-	if err != nil {
-		return err
-	}
+	del := t.foreignRelease(ctx, "DEL", lockDelete)
 	r.Effect(del.deleted && del.together, "DEL: the late release of A deleted the lock of B, and %s held the lock at once", fmt.Sprintf("%d processes", del.holders()))
 	r.Effect(del.audit.Oversold() == 1, "DEL: B and C both sold the last unit; oversold by %d", del.audit.Oversold())
 	for _, cure := range []struct{ name, lock, text string }{
 		{"owner", lockCompare, "compare the owner, then delete"}, {"product", "", "the lock of the product"},
 	} {
-		ended, err := t.foreignRelease(ctx, cure.name, cure.lock)
-		if err != nil {
-			return err
-		}
+		ended := t.foreignRelease(ctx, cure.name, cure.lock)
 		r.Cure(!ended.deleted && !ended.together && ended.audit.OK(), "%s: the release of A changed nothing, and C waited for B", cure.text)
 	}
-	return nil
 }
 
 // foreign is what a late release did.
@@ -116,40 +102,23 @@ func (f foreign) holders() int {
 	return 1
 }
 
-func (t *theater) foreignRelease(ctx context.Context, name, lock string) (f foreign, err error) {
-	c, err := t.scene(ctx, name, stock.WriteBack, 2)
-	if err != nil {
-		return f, err
-	}
-	h, err := c.holders(ctx, lock)
-	if err != nil {
-		return f, err
-	}
+func (t *theater) foreignRelease(ctx context.Context, name, lock string) (f foreign) {
+	c := t.scene(ctx, name, stock.WriteBack, 2)
+	h := c.holders(ctx, lock)
 	a, b, third := h[0], h[1], h[2]
-	paused, err := c.expires(ctx, a, b)
-	if err != nil {
-		return f, err
-	}
+	paused := c.expires(ctx, a, b)
 	c.pace(ctx)
 	resumed := time.Now()
-	if err := errors.Join(a.Continue(), a.Resume()); err != nil {
-		return f, err
-	}
-	if err := a.releases(ctx); err != nil {
-		return f, err
-	}
+	a.Continue()
+	a.Resume()
+	a.releases(ctx)
 	c.step("SIGCONT resumes A, which releases what it takes for its lock: %s", a.released.Value)
-	if f.deleted, err = c.free(ctx, lock); err != nil {
-		return f, err
-	}
-	if f.deleted {
+	if f.deleted = c.free(ctx, lock); f.deleted {
 		c.step("the lock of B is gone from Redis, and B is not notified")
 	} else {
 		c.step("B still has the lock")
 	}
-	if err := c.last(ctx, f.deleted, b, third); err != nil {
-		return f, err
-	}
+	c.last(ctx, f.deleted, b, third)
 	f.together = third.locked.At.Before(b.done.At)
 	c.r.Measure("holders at once: "+name, float64(f.holders()), "processes")
 	c.span("A", a.locked.At, paused, Holds, "locked")
@@ -158,107 +127,62 @@ func (t *theater) foreignRelease(ctx context.Context, name, lock string) (f fore
 	c.mark("A", a.released.At, !f.deleted, "A releases: %s", a.released.Value)
 	gone := map[bool]time.Time{true: a.released.At}[f.deleted]
 	b.drawn("deleted", gone, true)
-	f.audit, err = c.judge(ctx)
+	f.audit = c.judge(ctx)
 	third.drawn("", time.Time{}, f.audit.OK())
-	return f, err
+	return f
 }
 
 // holders starts A, B and C.
-func (c *scene) holders(ctx context.Context, lock string) (all [3]*holder, err error) {
+func (c *scene) holders(ctx context.Context, lock string) (all [3]*holder) {
 	for i, like := range []struct{ name, ttl, stop string }{{"A", shortTTL, pointRead + "," + pointDone}, {"B", longTTL, pointRead}, {"C", longTTL, pointRead}} {
-		if all[i], err = c.holder(ctx, like.name, like.ttl, like.stop, "lock", lock); err != nil {
-			return all, err
-		}
+		all[i] = c.holder(ctx, like.name, like.ttl, like.stop, "lock", lock)
 	}
-	return all, nil
+	return all
 }
 
 // expires lets A order, pauses it before its release, and lets B take the lock when that of A has expired.
-func (c *scene) expires(ctx context.Context, a, b *holder) (paused time.Time, err error) {
-	if err := a.acquires(ctx); err != nil {
-		return paused, err
-	}
+func (c *scene) expires(ctx context.Context, a, b *holder) (paused time.Time) {
+	a.acquires(ctx)
 	c.pace(ctx)
-	if err := a.orders(ctx); err != nil {
-		return paused, err
-	}
+	a.orders(ctx)
 	c.pace(ctx)
-	if err := a.Pause(); err != nil {
-		return paused, err
-	}
+	a.Pause()
 	paused = time.Now()
 	c.step("A has the lock and sells 1 of 2 units: %s. SIGSTOP pauses it before its release", a.done.Value)
-	if err := b.acquires(ctx); err != nil {
-		return paused, err
-	}
+	b.acquires(ctx)
 	c.step("the lock of A has expired: B takes it, reads that 1 unit is left, and stops before its transaction")
-	return paused, nil
+	return paused
 }
 
 // free reports whether nobody has the lock.
-func (c *scene) free(ctx context.Context, lock string) (bool, error) {
+func (c *scene) free(ctx context.Context, lock string) bool {
 	if lock == "" {
-		locks, err := c.locker()
-		if err != nil {
-			return false, err
-		}
-		state, err := locks.Inspect(ctx, stock.LockKey(c.sku))
-		return !state.Held, err
+		return !must(c.locker().Inspect(ctx, stock.LockKey(c.sku))).Held
 	}
-	rdb, err := c.r.client(c.Redis)
-	if err != nil {
-		return false, err
-	}
-	n, err := rdb.Exists(ctx, textbookKey(stock.LockKey(c.sku))).Result()
-	return n == 0, err
+	return must(c.r.client(c.Redis).Exists(ctx, textbookKey(stock.LockKey(c.sku))).Result()) == 0
 }
 
 // last lets C ask for the lock and order; it gets the lock before B has ordered if the lock is free.
-func (c *scene) last(ctx context.Context, free bool, b, third *holder) error {
-	if err := third.asks(); err != nil {
-		return err
-	}
+func (c *scene) last(ctx context.Context, free bool, b, third *holder) {
+	third.asks()
 	if free {
-		if err := third.gets(ctx); err != nil {
-			return err
-		}
+		third.gets(ctx)
 		c.step("C takes the lock while B works under it, and reads that 1 unit is left")
 	}
 	c.pace(ctx)
-	if err := b.finishes(ctx); err != nil {
-		return err
-	}
+	b.finishes(ctx)
 	c.step("B writes and releases the lock: %s; %s", b.done.Value, b.released.Value)
 	if !free {
-		if err := third.gets(ctx); err != nil {
-			return err
-		}
+		third.gets(ctx)
 	}
 	c.pace(ctx)
-	if err := third.finishes(ctx); err != nil {
-		return err
-	}
+	third.finishes(ctx)
 	c.step("C writes: %s", third.done.Value)
-	return nil
 }
 
 // acquireTextbook returns a lease of the textbook lock of a task.
-func acquireTextbook(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
-	ttl, err := time.ParseDuration(w.Task["ttl"])
-	if err != nil {
-		return nil, err
-	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return nil, err
-	}
-	l := textbookLock{rdb: rdb, ttl: ttl}
-	switch w.Task["lock"] {
-	case lockDelete:
-	case lockCompare:
-		l.compare = true
-	default:
-		return nil, fmt.Errorf("no lock %q", w.Task["lock"])
-	}
+func acquireTextbook(ctx context.Context, w *Worker, sku string) *dlock.Lease {
+	rdb := must(redisx.New(w.Task["redis"]))
+	l := textbookLock{rdb: rdb, ttl: w.duration("ttl"), compare: w.Task["lock"] == lockCompare}
 	return l.acquire(ctx, stock.LockKey(sku))
 }

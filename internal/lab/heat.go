@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 )
 
@@ -52,32 +51,23 @@ var heatKinds = []struct{ kind, strategy string }{
 	{"optimistic", "optimistic"}, {"pessimistic", "for-update"}, {"conditional", "conditional"}, {"segmented", "segmented"}, {"batch", "redis-cohort"},
 }
 
-func runHeat(ctx context.Context, r *Run) error {
-	s, err := r.openDatabase(ctx)
-	if err != nil {
-		return err
-	}
+func runHeat(ctx context.Context, r *Run) {
+	s := r.openDatabase(ctx)
 	e := &heatRun{stores: s, picture: &Picture{
 		Title: fmt.Sprintf("orders per second of %d buyers in %d processes: one hot SKU, and a SKU for each buyer", heatProcesses*heatBuyers, heatProcesses), Unit: "orders/s",
 	}}
 	r.Draw(e.picture)
 	for i := range heatProcesses {
 		name := fmt.Sprintf("process %c", 'A'+i)
-		p, err := r.Start(ctx, name, s.task("name", name, "number", strconv.Itoa(i), "orders", strconv.Itoa(r.Size(3, 20)), "sales", strings.Join(heatSales(), ",")))
-		if err != nil {
-			return err
-		}
-		e.processes = append(e.processes, p)
+		e.processes = append(e.processes, r.Start(ctx, name, s.task("name", name, "number", strconv.Itoa(i),
+			"orders", strconv.Itoa(r.Size(3, 20)), "sales", strings.Join(heatSales(), ","))))
 	}
 	e.orders = heatProcesses * heatBuyers * r.Size(3, 20)
 	results := make(map[string]heatSale)
 	for _, sale := range heatSales() {
-		if results[sale], err = e.sell(ctx, sale); err != nil {
-			return err
-		}
+		results[sale] = e.sell(ctx, sale)
 	}
 	e.judge(results)
-	return nil
 }
 
 // judge judges what can be counted. Orders per second depend on the machine, and are shown only.
@@ -122,58 +112,42 @@ type heatSale struct {
 }
 
 // openDatabase is open with a MariaDB server, if it is installed: SQLite has one writer, whatever is sold.
-func (r *Run) openDatabase(ctx context.Context) (*stores, error) {
+func (r *Run) openDatabase(ctx context.Context) *stores {
 	server, err := testbed.StartMariaDB(ctx, testbed.MariaDBConfig{})
 	if errors.Is(err, testbed.ErrNotInstalled) {
 		r.Step("MariaDB is not installed: SQLite has one writer at a time, so many SKUs are no faster than one")
 		return r.open(ctx)
 	}
-	if err != nil {
-		return nil, err
-	}
+	check(err)
 	r.Defer(server.Close)
 	return r.openOn(ctx, server.URL(), "a MariaDB server")
 }
 
 // sell holds one sale in all processes.
-func (e *heatRun) sell(ctx context.Context, sale string) (result heatSale, err error) {
+func (e *heatRun) sell(ctx context.Context, sale string) (result heatSale) {
 	strategy, heat, _ := strings.Cut(sale, ":")
 	skus := heatSKUs(strategy, heat)
 	for _, sku := range skus {
-		level := stock.Level{SKU: sku, Strategy: strategy, OnHand: int64(e.orders / len(skus))}
-		if _, _, err := e.records.CreateSKU(ctx, level); err != nil {
-			return result, err
-		}
+		e.stock(ctx, sku, strategy, e.orders/len(skus))
 	}
 	for _, p := range e.processes {
-		if _, err := p.Until(ctx, pointReady); err != nil {
-			return result, err
-		}
+		p.Until(ctx, pointReady)
 	}
 	began := time.Now()
 	for _, p := range e.processes {
-		if err := p.Continue(); err != nil {
-			return result, err
-		}
+		p.Continue()
 	}
 	for _, p := range e.processes {
-		done, err := p.Until(ctx, pointDone)
-		if err != nil {
-			return result, err
-		}
+		done := p.Until(ctx, pointDone)
 		var accepted, repeated int
-		if _, err := fmt.Sscan(done.Value, &accepted, &repeated); err != nil {
-			return result, err
-		}
+		must(fmt.Sscan(done.Value, &accepted, &repeated))
 		result.accepted += accepted
 		result.repeated += repeated
 	}
 	rate := float64(e.orders) / time.Since(began).Seconds()
-	if result.exact, err = e.exact(ctx, skus, result.accepted); err != nil {
-		return result, err
-	}
+	result.exact = e.exact(ctx, skus, result.accepted)
 	if heat == "warm" {
-		return result, nil
+		return result
 	}
 	name := heatName(strategy, heat)
 	e.r.Step("%s: %d orders accepted at %.0f orders/s, and %d attempts repeated after a version conflict", name, result.accepted, rate, result.repeated)
@@ -184,20 +158,17 @@ func (e *heatRun) sell(ctx context.Context, sale string) (result heatSale, err e
 		kind = Waits
 	}
 	e.picture.Bars = append(e.picture.Bars, Bar{name, rate, kind})
-	return result, nil
+	return result
 }
 
 // exact reports whether all orders of a sale are stored, and columns, ledger and orders agree.
-func (e *heatRun) exact(ctx context.Context, skus []string, accepted int) (bool, error) {
+func (e *heatRun) exact(ctx context.Context, skus []string, accepted int) bool {
 	sum, ok := int64(0), true
 	for _, sku := range skus {
-		audit, err := e.audit(ctx, sku)
-		if err != nil {
-			return false, err
-		}
+		audit := e.audit(ctx, sku)
 		sum, ok = sum+audit.Accepted(), ok && audit.OK()
 	}
-	return ok && sum == int64(accepted) && accepted == e.orders, nil
+	return ok && sum == int64(accepted) && accepted == e.orders
 }
 
 // heatSKUs are the SKUs of a sale: one, or one for each buyer.

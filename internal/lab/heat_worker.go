@@ -16,43 +16,22 @@ import (
 )
 
 // heatWorker is an instance without HTTP. Its buyers place the orders of each sale of its task, when it continues.
-func heatWorker(ctx context.Context, w *Worker) error {
-	store, err := w.store(ctx)
-	if err != nil {
-		return err
-	}
+func heatWorker(ctx context.Context, w *Worker) {
+	store := w.store(ctx)
 	defer store.Close()
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return err
-	}
-	locker, err := redislock.New(rdb, redislock.Config{})
-	if err != nil {
-		return err
-	}
+	locker := must(redislock.New(must(redisx.New(w.Task["redis"])), redislock.Config{}))
 	repeats := &repeats{}
 	orders := order.NewService(store, stock.NewStrategies(stock.Lockers{Redis: locker}), order.Config{Observer: repeats})
-	number, err := strconv.Atoi(w.Task["number"])
-	if err != nil {
-		return err
-	}
-	each, err := strconv.Atoi(w.Task["orders"])
-	if err != nil {
-		return err
-	}
+	number := must(strconv.Atoi(w.Task["number"]))
+	each := must(strconv.Atoi(w.Task["orders"]))
 	for sale := range strings.SplitSeq(w.Task["sales"], ",") {
-		if err := w.Stops(pointReady, ""); err != nil {
-			return err
-		}
+		w.Stops(pointReady, "")
 		strategy, heat, _ := strings.Cut(sale, ":")
 		before := repeats.Load()
-		accepted, err := buyAll(ctx, orders, heatSKUs(strategy, heat), number, each)
-		if err != nil {
-			return err
-		}
+		accepted := must(buyAll(ctx, orders, heatSKUs(strategy, heat), number, each))
 		w.Says(pointDone, "%d %d", accepted, repeats.Load()-before)
 	}
-	return orders.Wait(ctx)
+	check(orders.Wait(ctx))
 }
 
 // buyAll lets each buyer of a process place orders, one after the other, and returns how many were accepted.

@@ -21,8 +21,8 @@ type Lab struct {
 	Links     []Link    `json:"links"` // to the code of the cure, and to its test
 	Exercises [3]string `json:"exercises"`
 
-	run    func(ctx context.Context, r *Run) error
-	worker func(ctx context.Context, w *Worker) error // what its processes do; nil if it has none of its own
+	run    func(ctx context.Context, r *Run)    // a script, see [attempt]
+	worker func(ctx context.Context, w *Worker) // what its processes do, a script too; nil if it has none of its own
 }
 
 // Link names a file of the repository.
@@ -85,7 +85,7 @@ func (l Lab) Do(ctx context.Context, c Config) Result {
 	ctx, cancel := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("the lab took longer than %v", labTimeout))
 	defer cancel()
 	r := &Run{Config: c, lab: l, began: time.Now()}
-	err := l.run(ctx, r)
+	err := attempt(func() { l.run(ctx, r) })
 	err = errors.Join(err, r.close())
 	return r.result(context.Cause(ctx), err)
 }
@@ -99,5 +99,5 @@ func Serve(ctx context.Context, name string, w *Worker) error {
 	if l.worker == nil {
 		return fmt.Errorf("the lab %s has no workers", l.Name)
 	}
-	return l.worker(ctx, w)
+	return attempt(func() { l.worker(ctx, w) })
 }

@@ -38,59 +38,32 @@ func lateCheckLab() Lab {
 }
 
 // lateCheckWorker sells as the product does, or with a token that is compared only at the write, if its task has check=late.
-func lateCheckWorker(ctx context.Context, w *Worker) error {
+func lateCheckWorker(ctx context.Context, w *Worker) {
 	if w.Task["check"] != "late" {
-		return orderWorker(ctx, w)
+		orderWorker(ctx, w)
+		return
 	}
-	if err := w.at(pointReady, ""); err != nil {
-		return err
-	}
-	lease, err := acquire(ctx, w, w.Task["sku"])
-	if err != nil {
-		return err
-	}
-	if err := w.at(pointLocked, "%d", lease.Fence().Token); err != nil {
-		return err
-	}
-	store, err := w.store(ctx)
-	if err != nil {
-		return err
-	}
+	w.at(pointReady, "")
+	lease := acquire(ctx, w, w.Task["sku"])
+	w.at(pointLocked, fmt.Sprint(lease.Fence().Token))
+	store := w.store(ctx)
 	defer store.Close()
-	level, err := store.Level(ctx, w.Task["sku"])
-	if err != nil {
-		return err
-	}
-	if err := w.at(pointWrites, ""); err != nil {
-		return err
-	}
-	said, err := outcome(checkLate(ctx, w, level, lease.Fence()))
-	if err != nil {
-		return err
-	}
-	return w.at(pointDone, "%s", said)
+	level := must(store.Level(ctx, w.Task["sku"]))
+	w.at(pointWrites, "")
+	w.at(pointDone, outcome(checkLate(ctx, w, level, lease.Fence())))
 }
 
 // checkLate takes one unit from a level that was read before, and compares the token only at the write.
-func checkLate(ctx context.Context, w *Worker, level stock.Level, fence dlock.Fence) (err error) {
+func checkLate(ctx context.Context, w *Worker, level stock.Level, fence dlock.Fence) error {
 	if level.Reserved >= level.OnHand {
 		return &stock.ShortageError{}
 	}
-	db, err := sql.Open("sqlite", strings.TrimPrefix(w.Task["database"], "sqlite:"))
-	if err != nil {
-		return err
-	}
+	db := must(sql.Open("sqlite", strings.TrimPrefix(w.Task["database"], "sqlite:")))
 	defer db.Close()
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
+	tx := must(db.BeginTx(ctx, nil))
 	defer tx.Rollback() //nolint:errcheck // it has been committed, or the error that counts is returned
-	result, err := tx.ExecContext(ctx, "UPDATE skus SET reserved = ?, fence = ?, fence_owner = ? WHERE sku = ? AND fence <= ?",
-		level.Reserved+1, int64(fence.Token), fence.Owner, level.SKU, int64(fence.Token))
-	if err != nil {
-		return err
-	}
+	result := must(tx.ExecContext(ctx, "UPDATE skus SET reserved = ?, fence = ?, fence_owner = ? WHERE sku = ? AND fence <= ?",
+		level.Reserved+1, int64(fence.Token), fence.Owner, level.SKU, int64(fence.Token)))
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(dlock.ErrFenced, err)
 	}
@@ -106,9 +79,7 @@ func checkLate(ctx context.Context, w *Worker, level stock.Level, fence dlock.Fe
 			[]any{level.SKU, id, int64(fence.Token), w.Task["name"]},
 		},
 	} {
-		if _, err := tx.ExecContext(ctx, insert.statement, insert.args...); err != nil {
-			return err
-		}
+		must(tx.ExecContext(ctx, insert.statement, insert.args...))
 	}
 	return tx.Commit()
 }
@@ -127,30 +98,19 @@ type checked struct {
 	audit       stock.Audit
 }
 
-func runLateCheck(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runLateCheck(ctx context.Context, r *Run) {
+	s := r.open(ctx)
 	late, locked := &checked{name: "late check", check: "late"}, &checked{name: "locked row"}
 	both := []*checked{late, locked}
 	for _, c := range both {
-		if err := c.lock(ctx, s); err != nil {
-			return err
-		}
+		c.lock(ctx, s)
 	}
 	for _, c := range both {
-		if err := c.a.Pause(); err != nil {
-			return err
-		}
+		c.a.Pause()
 	}
 	r.Step("1 unit is left. Process A of each pair has the lease, and is paused beyond its TTL of %v", lateCheckTTL)
-	if err := late.sell(ctx, s); err != nil {
-		return err
-	}
-	if err := locked.sell(ctx, s); err != nil {
-		return err
-	}
+	late.sell(ctx, s)
+	locked.sell(ctx, s)
 	picture := &Picture{Title: "1 unit: B has read it when A resumes and writes"}
 	for _, c := range both {
 		c.draw(picture, late.read.At)
@@ -162,70 +122,41 @@ func runLateCheck(ctx context.Context, r *Run) error {
 		"with a check at the write alone, both tokens passed, and %d update was lost", late.audit.LostUpdates())
 	r.Cure(locked.done[0].Value == staleToken && locked.done[1].Value == accepted && locked.audit.OK(),
 		"with the row locked from check to commit, the late order was %s", locked.done[0].Value)
-	return nil
 }
 
 // lock has A hold the lease, and B ready.
-func (c *checked) lock(ctx context.Context, s *stores) error {
-	if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: c.name, Strategy: "redis", OnHand: 1}); err != nil {
-		return err
-	}
-	start := func(name, stop string) (*Process, error) {
+func (c *checked) lock(ctx context.Context, s *stores) {
+	s.stock(ctx, c.name, "redis", 1)
+	start := func(name, stop string) *Process {
 		return s.r.Start(ctx, c.name+": "+name, s.task("name", name, "sku", c.name, "check", c.check, "update", fmt.Sprint(int(stock.Fenced)),
 			"ttl", lateCheckTTL.String(), "stop", stop))
 	}
-	var err error
-	if c.b, err = start("B", pointReady+","+pointWrites); err != nil {
-		return err
-	}
-	if _, err = c.b.Until(ctx, pointReady); err != nil {
-		return err
-	}
-	if c.a, err = start("A", pointLocked); err != nil {
-		return err
-	}
-	c.locked, err = c.a.Until(ctx, pointLocked)
-	return err
+	c.b = start("B", pointReady+","+pointWrites)
+	c.b.Until(ctx, pointReady)
+	c.a = start("A", pointLocked)
+	c.locked = c.a.Until(ctx, pointLocked)
 }
 
 // sell has B read, then A write late, and then B write.
-func (c *checked) sell(ctx context.Context, s *stores) error {
-	next, err := c.b.To(ctx, pointLocked)
-	if err != nil {
-		return err
-	}
-	if c.read, err = c.b.Until(ctx, pointWrites); err != nil {
-		return err
-	}
+func (c *checked) sell(ctx context.Context, s *stores) {
+	next := c.b.To(ctx, pointLocked)
+	c.read = c.b.Until(ctx, pointWrites)
 	s.r.Step("%s: the lease of A (token %s) has expired. B (token %s) reads that 1 unit is left, and is about to write", c.name, c.locked.Value, next.Value)
 	c.resumed = time.Now()
-	if err := c.a.Resume(); err != nil {
-		return err
-	}
+	c.a.Resume()
 	if c.check == "late" {
-		if c.done[0], err = c.a.To(ctx, pointDone); err != nil {
-			return err
-		}
+		c.done[0] = c.a.To(ctx, pointDone)
 		s.r.Step("%s: A resumes, and writes with its old token: %s, for the row has stored no other token yet", c.name, c.done[0].Value)
-		if c.done[1], err = c.b.To(ctx, pointDone); err != nil {
-			return err
-		}
+		c.done[1] = c.b.To(ctx, pointDone)
 		s.r.Step("%s: B writes what follows from its read: %s. It hides the order of A", c.name, c.done[1].Value)
 	} else {
-		if _, err = c.a.To(ctx, pointRead); err != nil {
-			return err
-		}
+		c.a.To(ctx, pointRead)
 		s.r.Step("%s: A resumes, and asks for the row. It waits, because B has the row locked since before its read", c.name)
-		if c.done[1], err = c.b.To(ctx, pointDone); err != nil {
-			return err
-		}
-		if c.done[0], err = c.a.Until(ctx, pointDone); err != nil {
-			return err
-		}
+		c.done[1] = c.b.To(ctx, pointDone)
+		c.done[0] = c.a.Until(ctx, pointDone)
 		s.r.Step("%s: B writes: %s. Then A gets the row, which has the token of B: %s", c.name, c.done[1].Value, c.done[0].Value)
 	}
-	c.audit, err = s.audit(ctx, c.name)
-	return err
+	c.audit = s.audit(ctx, c.name)
 }
 
 // draw shows the moments around the write of A. The time of both pairs counts from the read of B.

@@ -3,13 +3,11 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
 	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/stock"
 )
 
@@ -34,59 +32,34 @@ const (
 )
 
 // Do runs the process. It returns when the process has written and ended.
-func (l LateHolder) Do(ctx context.Context, c Config) (err error) {
+func (l LateHolder) Do(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithTimeout(ctx, labTimeout)
 	defer cancel()
 	r := &Run{Config: c, lab: pausedHolderLab()}
-	defer func() { err = errors.Join(err, r.close()) }()
-	rdb, err := redisx.New(l.Redis)
-	if err != nil {
-		return err
-	}
-	r.Defer(rdb.Close)
-	locker, err := redislock.New(rdb, redislock.Config{})
-	if err != nil {
-		return err
-	}
+	err := attempt(func() { l.run(ctx, r) })
+	return errors.Join(err, r.close())
+}
+
+func (l LateHolder) run(ctx context.Context, r *Run) {
+	locker := must(redislock.New(r.client(l.Redis), redislock.Config{}))
 	r.Defer(func() error { return locker.Close(context.WithoutCancel(ctx)) })
-	p, err := r.Start(ctx, "late", map[string]string{
+	p := r.Start(ctx, "late", map[string]string{
 		"database": l.Database, "redis": l.Redis, "name": "late", "sku": l.SKU,
 		"update": strconv.Itoa(int(l.Update)), "ttl": lateTTL.String(), "stop": pointRead,
 	})
-	if err != nil {
-		return err
-	}
-	lease, err := p.Until(ctx, pointLocked)
-	if err != nil {
-		return err
-	}
-	token, err := strconv.ParseUint(lease.Value, 10, 64)
-	if err != nil {
-		return err
-	}
-	if _, err := p.Until(ctx, pointRead); err != nil {
-		return err
-	}
-	if err := p.Pause(); err != nil {
-		return err
-	}
+	token := must(strconv.ParseUint(p.Until(ctx, pointLocked).Value, 10, 64))
+	p.Until(ctx, pointRead)
+	p.Pause()
 	l.Granted(token)
-	err = Await(ctx, "the lease to expire", func() (bool, error) {
-		state, err := locker.Inspect(ctx, stock.LockKey(l.SKU))
-		return !state.Held || state.Fence.Token != token, err
+	await(ctx, "the lease to expire", func() bool {
+		state := must(locker.Inspect(ctx, stock.LockKey(l.SKU)))
+		return !state.Held || state.Fence.Token != token
 	})
-	if err != nil {
-		return err
-	}
 	if !backoff.Sleep(ctx, latePause) {
-		return context.Cause(ctx)
+		check(context.Cause(ctx))
 	}
-	if err := p.Resume(); err != nil {
-		return err
-	}
-	if err := p.Continue(); err != nil {
-		return err
-	}
+	p.Resume()
+	p.Continue()
 	var accepted uint64
 	for report := range p.reports {
 		switch report.Point {
@@ -94,8 +67,8 @@ func (l LateHolder) Do(ctx context.Context, c Config) (err error) {
 			accepted, _ = strconv.ParseUint(report.Value, 10, 64)
 		case pointDone:
 			l.Written(accepted)
-			return nil
+			return
 		}
 	}
-	return fmt.Errorf("the late holder ended before it wrote: %s", p.stderr.String())
+	fail("the late holder ended before it wrote: %s", p.stderr.String())
 }

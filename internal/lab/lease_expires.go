@@ -2,7 +2,6 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"net/url"
 	"time"
 
@@ -41,84 +40,47 @@ const (
 	longTTL  = "60s"
 )
 
-func runLeaseExpires(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runLeaseExpires(ctx context.Context, r *Run) {
+	s := r.open(ctx)
 	t := s.theater("A is cut off from Redis: its lease expires before its commit")
-	unfenced, audit, err := t.leaseExpires(ctx, "unfenced", stock.WriteBack)
-	if err != nil {
-		return err
-	}
+	unfenced, audit := t.leaseExpires(ctx, "unfenced", stock.WriteBack)
 	r.Effect(unfenced == [2]string{accepted, accepted} && audit.Oversold() == 1,
 		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced[0], count(int(audit.Accepted()), "time"))
-	fenced, audit, err := t.leaseExpires(ctx, "fenced", stock.Fenced)
-	if err != nil {
-		return err
-	}
+	fenced, audit := t.leaseExpires(ctx, "fenced", stock.Fenced)
 	r.Cure(fenced == [2]string{staleToken, accepted} && audit.OK(), "with a fencing token: the late write was %s", fenced[0])
-	return nil
 }
 
 // leaseExpires returns the outcomes of the orders of A, whose lease expires, and of B.
-func (t *theater) leaseExpires(ctx context.Context, name string, update stock.Update) (outcomes [2]string, audit stock.Audit, err error) {
-	c, err := t.scene(ctx, name, update, 1)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	proxy, address, err := t.proxied(ctx)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	a, err := c.holder(ctx, "A", shortTTL, pointRead, "redis", address)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	b, err := c.holder(ctx, "B", longTTL, pointRead)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	if err := a.acquires(ctx); err != nil {
-		return outcomes, audit, err
-	}
+func (t *theater) leaseExpires(ctx context.Context, name string, update stock.Update) (outcomes [2]string, audit stock.Audit) {
+	c := t.scene(ctx, name, update, 1)
+	proxy, address := t.proxied(ctx)
+	a := c.holder(ctx, "A", shortTTL, pointRead, "redis", address)
+	b := c.holder(ctx, "B", longTTL, pointRead)
+	a.acquires(ctx)
 	c.step("A has the lease, with fencing token %s, and stops before its transaction", a.token())
 	c.pace(ctx)
 	proxy.BlackHole()
 	cut := time.Now()
 	c.step("the network between A and Redis is cut: no renewal arrives from now on")
-	if err := b.acquires(ctx); err != nil {
-		return outcomes, audit, err
-	}
+	b.acquires(ctx)
 	c.step("the lease of A has expired: B, which waited, has the lease with fencing token %s", b.token())
 	c.pace(ctx)
-	if err := b.finishes(ctx); err != nil {
-		return outcomes, audit, err
-	}
+	b.finishes(ctx)
 	c.step("B sells the last unit: %s", b.done.Value)
 	c.pace(ctx)
-	if err := a.finishes(ctx); err != nil {
-		return outcomes, audit, err
-	}
+	a.finishes(ctx)
 	c.step("A continues, and writes under its expired lease: %s", a.done.Value)
 	c.mark(a.name, cut, true, "cut off from Redis")
 	a.draw(b.locked.At, a.done.Value != accepted)
 	b.draw(time.Time{}, true)
-	audit, err = c.judge(ctx)
-	return [2]string{a.done.Value, b.done.Value}, audit, err
+	return [2]string{a.done.Value, b.done.Value}, c.judge(ctx)
 }
 
 // proxied returns a proxy to Redis, and its address for a worker.
-func (s *stores) proxied(ctx context.Context) (*testbed.Proxy, string, error) {
-	address, err := url.Parse(s.Redis)
-	if err != nil {
-		return nil, "", fmt.Errorf("address of Redis: %w", err)
-	}
-	proxy, err := testbed.NewProxy(ctx, address.Host)
-	if err != nil {
-		return nil, "", err
-	}
+func (s *stores) proxied(ctx context.Context) (*testbed.Proxy, string) {
+	address := must(url.Parse(s.Redis))
+	proxy := must(testbed.NewProxy(ctx, address.Host))
 	s.r.Defer(proxy.Close)
 	address.Host = proxy.Addr()
-	return proxy, address.String(), nil
+	return proxy, address.String()
 }

@@ -32,19 +32,13 @@ func lostUpdateLab() Lab {
 	}
 }
 
-func runLostUpdate(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	picture := &Picture{Title: "two processes, one unit: read, then write"}
-	r.Draw(picture)
+func runLostUpdate(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	picture := r.Draw(&Picture{Title: "two processes, one unit: read, then write"})
 	// sale lets first and second read before either writes, and returns what became of their orders.
-	sale := func(strategy string, update stock.Update) (outcomes [2]string, audit stock.Audit, err error) {
+	sale := func(strategy string, update stock.Update) (outcomes [2]string, audit stock.Audit) {
 		sku := "last-" + strategy
-		if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: strategy, OnHand: 1}); err != nil {
-			return outcomes, audit, err
-		}
+		s.stock(ctx, sku, strategy, 1)
 		point := pointReady
 		if update.ReadsBefore() {
 			point = pointRead
@@ -53,14 +47,8 @@ func runLostUpdate(ctx context.Context, r *Run) error {
 		var read [2]time.Time
 		for i := range processes {
 			name := fmt.Sprintf("%s, process %c", strategy, 'A'+i)
-			processes[i], err = r.Start(ctx, name, s.task("name", name, "sku", sku, "update", fmt.Sprint(int(update)), "stop", point))
-			if err != nil {
-				return outcomes, audit, err
-			}
-			at, err := processes[i].Until(ctx, point)
-			if err != nil {
-				return outcomes, audit, err
-			}
+			processes[i] = r.Start(ctx, name, s.task("name", name, "sku", sku, "update", fmt.Sprint(int(update)), "stop", point))
+			at := processes[i].Until(ctx, point)
 			read[i] = at.At
 			if point == pointRead {
 				r.Step("%s has read that 1 unit is left, and stops before its transaction", name)
@@ -68,22 +56,15 @@ func runLostUpdate(ctx context.Context, r *Run) error {
 			}
 		}
 		for i, p := range processes {
-			done, err := p.To(ctx, pointDone)
-			if err != nil {
-				return outcomes, audit, err
-			}
+			done := p.To(ctx, pointDone)
 			outcomes[i] = done.Value
 			r.Step("%s continues: %s", p.Name, done.Value)
 			picture.Span(p.Name, read[i], done.At, Waits, "")
 			picture.Mark(p.Name, done.At, kindOf(i == 0 || done.Value != accepted), "write: "+done.Value)
 		}
-		audit, err = s.audit(ctx, sku)
-		return outcomes, audit, err
+		return outcomes, s.audit(ctx, sku)
 	}
-	outcomes, audit, err := sale("naive", stock.WriteBack)
-	if err != nil {
-		return err
-	}
+	outcomes, audit := sale("naive", stock.WriteBack)
 	r.Step("audit of naive: %d orders for 1 unit; the column says %d reserved, the ledger %d", audit.Accepted(), audit.Reserved, audit.LedgerReserved)
 	r.Measure("lost updates: naive", float64(audit.LostUpdates()), "units")
 	r.Effect(outcomes == [2]string{accepted, accepted} && audit.Oversold() == 1 && audit.LostUpdates() == 1,
@@ -93,14 +74,10 @@ func runLostUpdate(ctx context.Context, r *Run) error {
 		update   stock.Update
 		want     string
 	}{{"conditional", stock.Conditional, outOfStock}, {"optimistic", stock.Version, changed}} {
-		outcomes, audit, err := sale(cure.strategy, cure.update)
-		if err != nil {
-			return err
-		}
+		outcomes, audit := sale(cure.strategy, cure.update)
 		r.Measure("lost updates: "+cure.strategy, float64(audit.LostUpdates()), "units")
 		r.Cure(outcomes == [2]string{accepted, cure.want} && audit.OK(), "%s: the second order was %s", cure.strategy, outcomes[1])
 	}
-	return nil
 }
 
 func kindOf(good bool) Kind {

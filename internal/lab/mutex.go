@@ -28,56 +28,29 @@ func mutexLab() Lab {
 	}
 }
 
-func runMutex(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := s.instances(ctx, 3)
-	if err != nil {
-		return err
-	}
+func runMutex(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	f := s.instances(ctx, 3)
 	units := r.Size(40, 200)
 	picture := &Picture{Title: fmt.Sprintf("units sold of %d", units), Unit: "units"}
-	sell := func(strategy string, instances int) (oversold int64, err error) {
-		some := *f.First(instances)
+	sell := func(strategy string, instances int) (oversold int64) {
 		sku := fmt.Sprintf("%s-%d", strategy, instances)
-		_, audit, err := s.sell(ctx, &some, sku, strategy, units, 4*units, 24)
-		if err != nil {
-			return 0, err
-		}
+		audit := s.sell(ctx, f.First(instances), sku, strategy, units, 4*units, 24)
 		name := fmt.Sprintf("%s, %s", strategy, count(instances, "instance"))
 		r.Step("%s sold %d of %d units: %s", name, audit.Accepted(), units, verdict(audit.Oversold()))
 		r.Measure("oversold: "+name, float64(audit.Oversold()), "units")
-		kind := Holds
-		if audit.Oversold() > 0 {
-			kind = Stale
-		}
-		picture.Bars = append(picture.Bars, Bar{name, float64(audit.Accepted()), kind})
-		return audit.Oversold(), nil
+		picture.Bars = append(picture.Bars, Bar{name, float64(audit.Accepted()), kindOf(audit.Oversold() == 0)})
+		return audit.Oversold()
 	}
-	alone, err := sell("local", 1)
-	if err != nil {
-		return err
-	}
-	together, err := sell("local", 3)
-	if err != nil {
-		return err
-	}
-	cured, err := sell("conditional", 3)
-	if err != nil {
-		return err
-	}
-	leased, err := sell("redis", 3)
-	if err != nil {
-		return err
-	}
+	alone := sell("local", 1)
+	together := sell("local", 3)
+	cured := sell("conditional", 3)
+	leased := sell("redis", 3)
 	r.Draw(picture)
 	r.Effect(alone == 0, "one instance with a mutex oversold by %d", alone)
 	r.Effect(together > 0, "three instances with a mutex each oversold by %d", together)
 	r.Cure(cured == 0, "three instances with a conditional UPDATE oversold by %d", cured)
 	r.Cure(leased == 0, "three instances with a Redis lock and a fencing token oversold by %d", leased)
-	return nil
 }
 
 func verdict(oversold int64) string {

@@ -42,7 +42,6 @@ type placing struct {
 	*Worker
 
 	lease *dlock.Lease // may be nil
-	gone  error        // why the lab ended while the transaction stopped
 }
 
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
@@ -50,55 +49,29 @@ type placing struct {
 // for a release before the commit.
 //
 // The transaction continues when the lease is lost, unlike in the product. So the labs show an unnoticed loss.
-func orderWorker(ctx context.Context, w *Worker) error {
+func orderWorker(ctx context.Context, w *Worker) {
 	p := &placing{Worker: w}
-	update, err := strconv.Atoi(w.Task["update"])
-	if err != nil {
-		return err
-	}
+	update := must(strconv.Atoi(w.Task["update"]))
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
 	c.Plugins = append(c.Plugins, sqlstore.StopAround(p.beforeBegin, func() { p.beforeCommit(ctx) }),
 		sqlstore.StopBeforeStatement("UPDATE skus SET reserved", func() { p.at(pointWrites, "") }))
-	store, err := sqlstore.Open(ctx, c)
-	if err != nil {
-		return err
-	}
+	store := must(sqlstore.Open(ctx, c))
 	defer store.Close()
 	p.at(pointReady, "")
 	claim := stock.Claim{SKU: w.Task["sku"], Update: stock.Update(update)}
 	if w.Task["ttl"] != "" {
-		if p.lease, err = acquire(ctx, w, claim.SKU); err != nil {
-			return err
-		}
+		p.lease = acquire(ctx, w, claim.SKU)
 		claim.Fence = p.lease.Fence()
 		p.at(pointLocked, fmt.Sprint(claim.Fence.Token))
 	}
-	request := &order.Request{
-		Order: order.Order{ID: order.NewID(), CustomerID: w.Task["name"], Items: []order.Item{{SKU: claim.SKU, Quantity: 1}}},
-		TTL:   time.Hour,
-	}
-	err = store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
-	if p.gone != nil {
-		return p.gone
-	}
+	request := oneUnit(w.Task["name"], claim.SKU, time.Hour)
+	err := store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
 	if e, ok := errors.AsType[*stock.FencedError](err); ok {
 		p.at(pointFenced, fmt.Sprint(e.Accepted.Token-min(e.Base, e.Accepted.Token)))
 	}
-	said, err := outcome(errors.Join(err, request.Err))
-	if err != nil {
-		return err
-	}
-	p.at(pointDone, said)
+	p.at(pointDone, outcome(errors.Join(err, request.Err)))
 	if p.lease != nil && w.Task["unlock"] != "early" {
 		p.release(ctx)
-	}
-	return p.gone
-}
-
-// at reports a point, and stops there if the task says so.
-func (p *placing) at(point, value string) {
-	if p.gone == nil {
-		p.gone = p.Worker.at(point, "%s", value)
 	}
 }
 
@@ -141,29 +114,25 @@ func (p *placing) release(ctx context.Context) {
 }
 
 // acquire returns a lease of a SKU, by the lock of the task. It ends with the process.
-func acquire(ctx context.Context, w *Worker, sku string) (*dlock.Lease, error) {
+func acquire(ctx context.Context, w *Worker, sku string) *dlock.Lease {
 	if w.Task["lock"] != "" {
 		return acquireTextbook(ctx, w, sku)
 	}
-	locker, err := w.locker()
-	if err != nil {
-		return nil, err
-	}
-	return persist(ctx, locker, stock.LockKey(sku))
+	return must(persist(ctx, w.locker(), stock.LockKey(sku)))
 }
 
 // outcome names what became of an order.
-func outcome(err error) (string, error) {
+func outcome(err error) string {
 	var shortage *stock.ShortageError
 	switch {
 	case err == nil:
-		return accepted, nil
+		return accepted
 	case errors.As(err, &shortage):
-		return outOfStock, nil
+		return outOfStock
 	case errors.Is(err, dlock.ErrFenced):
-		return staleToken, nil
+		return staleToken
 	case errors.Is(err, stock.ErrConflict):
-		return changed, nil
+		return changed
 	}
-	return "", fmt.Errorf("place an order: %w", err)
+	panic(failure{fmt.Errorf("place an order: %w", err)})
 }

@@ -37,26 +37,16 @@ func pausedHolderLab() Lab {
 // pausedTTL is longer than shortTTL: on a busy machine too, the lease must be valid until the pause.
 const pausedTTL = "1500ms"
 
-func runPausedHolder(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runPausedHolder(ctx context.Context, r *Run) {
+	s := r.open(ctx)
 	t := s.theater("A is paused by SIGSTOP for longer than its lease")
-	unfenced, audit, err := t.pausedHolder(ctx, "unfenced", stock.WriteBack)
-	if err != nil {
-		return err
-	}
+	unfenced, audit := t.pausedHolder(ctx, "unfenced", stock.WriteBack)
 	r.Effect(unfenced.read.Value == leaseValid, "before the pause, A found its lease valid")
 	r.Effect(unfenced.done.Value == accepted && audit.Oversold() == 1,
 		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced.done.Value, count(int(audit.Accepted()), "time"))
-	fenced, audit, err := t.pausedHolder(ctx, "fenced", stock.Fenced)
-	if err != nil {
-		return err
-	}
+	fenced, audit := t.pausedHolder(ctx, "fenced", stock.Fenced)
 	r.Cure(fenced.read.Value == leaseValid && fenced.done.Value == staleToken && audit.OK(),
 		"with a fencing token: A found its lease valid too, and the late write was %s", fenced.done.Value)
-	return nil
 }
 
 // comparison says what becomes of the token of a write, which each lease has.
@@ -68,54 +58,28 @@ func comparison(update stock.Update) string {
 }
 
 // pausedHolder returns A, which is paused for longer than its lease, while B orders.
-func (t *theater) pausedHolder(ctx context.Context, name string, update stock.Update) (a *holder, audit stock.Audit, err error) {
-	c, err := t.scene(ctx, name, update, 1)
-	if err != nil {
-		return nil, audit, err
-	}
-	if a, err = c.holder(ctx, "A", pausedTTL, pointRead+","+pointLater); err != nil {
-		return nil, audit, err
-	}
-	b, err := c.holder(ctx, "B", longTTL, pointRead)
-	if err != nil {
-		return nil, audit, err
-	}
-	if err := a.acquires(ctx); err != nil {
-		return nil, audit, err
-	}
+func (t *theater) pausedHolder(ctx context.Context, name string, update stock.Update) (a *holder, audit stock.Audit) {
+	c := t.scene(ctx, name, update, 1)
+	a = c.holder(ctx, "A", pausedTTL, pointRead+","+pointLater)
+	b := c.holder(ctx, "B", longTTL, pointRead)
+	a.acquires(ctx)
 	c.pace(ctx)
-	if a.read, err = a.To(ctx, pointLater); err != nil { // where it checks its lease
-		return nil, audit, err
-	}
+	a.read = a.To(ctx, pointLater) // where it checks its lease
 	c.step("A has the lease with fencing token %s, checks it before its transaction, and finds: %s", a.token(), a.read.Value)
-	if err := a.Pause(); err != nil {
-		return nil, audit, err
-	}
+	a.Pause()
 	paused := time.Now()
 	c.step("SIGSTOP pauses A: from now on it executes nothing, and renews nothing")
-	if err := b.acquires(ctx); err != nil {
-		return nil, audit, err
-	}
+	b.acquires(ctx)
 	c.step("the lease of A has expired: B, which waited, has the lease with fencing token %s", b.token())
 	c.pace(ctx)
-	if err := b.finishes(ctx); err != nil {
-		return nil, audit, err
-	}
+	b.finishes(ctx)
 	c.step("B sells the last unit: %s", b.done.Value)
 	c.pace(ctx)
-	if err := a.Continue(); err != nil { // read as soon as it resumes
-		return nil, audit, err
-	}
+	a.Continue() // read as soon as it resumes
 	resumed := time.Now()
-	if err := a.Resume(); err != nil {
-		return nil, audit, err
-	}
-	if a.done, err = a.Until(ctx, pointDone); err != nil {
-		return nil, audit, err
-	}
-	if err := a.releases(ctx); err != nil {
-		return nil, audit, err
-	}
+	a.Resume()
+	a.done = a.Until(ctx, pointDone)
+	a.releases(ctx)
 	c.step("SIGCONT resumes A, which cannot see that it was paused. It writes, and %s: %s", comparison(update), a.done.Value)
 	c.step("A releases its lease: %s", a.released.Value)
 	c.span("A runs", a.locked.At, paused, Neutral, "")
@@ -124,6 +88,5 @@ func (t *theater) pausedHolder(ctx context.Context, name string, update stock.Up
 	c.mark("A", a.read.At, true, "A checks: %s", a.read.Value)
 	a.draw(b.locked.At, a.done.Value != accepted)
 	b.draw(time.Time{}, true)
-	audit, err = c.judge(ctx)
-	return a, audit, err
+	return a, c.judge(ctx)
 }

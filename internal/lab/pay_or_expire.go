@@ -36,28 +36,17 @@ func payOrExpireLab() Lab {
 // payTTL is how long the orders of the lab wait for payment: long enough that a process which waits for them reads them in time.
 const payTTL = time.Second
 
-func runPayOrExpire(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	e := &payRun{stores: s, picture: &Picture{Title: "one unit: the order expires between the check of the payment and its write"}}
-	r.Draw(e.picture)
-	audit, payer, err := e.late(ctx, "textbook", roleTextbook)
-	if err != nil {
-		return err
-	}
+func runPayOrExpire(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	e := &payRun{stores: s, picture: r.Draw(&Picture{Title: "one unit: the order expires between the check of the payment and its write"})}
+	audit, payer := e.late(ctx, "textbook", roleTextbook)
 	r.Measure("paid for 1 unit: textbook", float64(audit.Sold), "customers")
 	r.Effect(payer == paid && audit.Sold == 2 && audit.TwoFates == 1, "textbook: %d customers have paid for 1 unit, as %d order was both released and paid", audit.Sold, audit.TwoFates)
-	if audit, payer, err = e.late(ctx, "row lock", rolePay); err != nil {
-		return err
-	}
+	audit, payer = e.late(ctx, "row lock", rolePay)
 	r.Measure("paid for 1 unit: row lock", float64(audit.Sold), "customers")
 	r.Cure(payer == refusedAs(order.Expired) && audit.Sold == 1 && audit.OK(), "row lock: the late payment is %s; paid for 1 unit: %s", payer, count(int(audit.Sold), "customer"))
-	if err := e.early(ctx); err != nil {
-		return err
-	}
-	return e.race(ctx)
+	e.early(ctx)
+	e.race(ctx)
 }
 
 // payRun is one run of the lab.
@@ -67,169 +56,91 @@ type payRun struct {
 	picture *Picture
 }
 
-// stock puts units on sale.
-func (e *payRun) stock(ctx context.Context, sku string, units int) error {
-	_, _, err := e.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: "conditional", OnHand: int64(units)})
-	return err
-}
-
 // start starts a process with a role at a SKU. It waits.
-func (e *payRun) start(ctx context.Context, name, sku, role string, more ...string) (*Process, error) {
-	p, err := e.r.Start(ctx, name, e.task(append(more, "name", name, "sku", sku, "role", role)...))
-	if err != nil {
-		return nil, err
-	}
-	_, err = p.Until(ctx, pointReady)
-	return p, err
+func (e *payRun) start(ctx context.Context, name, sku, role string, more ...string) *Process {
+	return e.r.ready(ctx, name, e.task(append(more, "name", name, "sku", sku, "role", role)...))
 }
 
-// place places orders of one unit each. They expire at the same time.
-func (e *payRun) place(ctx context.Context, sku string, n int, ttl time.Duration) ([]*order.Request, error) {
+// place places orders of one unit each, in one transaction. They expire at the same time.
+func place(ctx context.Context, store *sqlstore.Store, sku string, n int, ttl time.Duration) (orders []order.Order) {
 	batch := &order.Batch{Claims: []stock.Claim{{SKU: sku, Update: stock.Conditional}}}
 	for i := range n {
 		batch.Requests = append(batch.Requests, oneUnit(fmt.Sprint("customer-", i+1), sku, ttl))
 	}
-	err := e.records.Commit(ctx, batch)
+	check(store.Commit(ctx, batch))
 	for _, request := range batch.Requests {
-		if err == nil {
-			err = request.Err
-		}
+		check(request.Err)
+		orders = append(orders, request.Order)
 	}
-	return batch.Requests, err
+	return orders
 }
 
 // late has a payment that stops after its check until the order has expired, and another customer has bought the unit. It returns
 // what became of the payment.
-func (e *payRun) late(ctx context.Context, name, role string) (audit stock.Audit, payer string, err error) {
+func (e *payRun) late(ctx context.Context, name, role string) (audit stock.Audit, payer string) {
 	sku := "late-" + role
-	if err := e.stock(ctx, sku, 1); err != nil {
-		return audit, "", err
-	}
-	payment, err := e.start(ctx, name+": payment", sku, role, "stop", pointRead)
-	if err != nil {
-		return audit, "", err
-	}
-	timer, err := e.start(ctx, name+": timer", sku, roleTimer)
-	if err != nil {
-		return audit, "", err
-	}
-	if _, err := e.place(ctx, sku, 1, payTTL); err != nil {
-		return audit, "", err
-	}
+	e.stock(ctx, sku, "conditional", 1)
+	payment := e.start(ctx, name+": payment", sku, role, "stop", pointRead)
+	timer := e.start(ctx, name+": timer", sku, roleTimer)
+	place(ctx, e.records, sku, 1, payTTL)
 	began := time.Now()
-	read, err := payment.To(ctx, pointRead)
-	if err != nil {
-		return audit, "", err
-	}
+	read := payment.To(ctx, pointRead)
 	e.r.Step("%s: reads that the order is %s, and calls the bank", payment.Name, read.Value)
-	expired, err := timer.To(ctx, pointDone)
-	if err != nil {
-		return audit, "", err
-	}
+	expired := timer.To(ctx, pointDone)
 	e.r.Step("%s: the order is %s now, and its unit is for sale again", timer.Name, expired.Value)
 	e.picture.Span(timer.Name, began, expired.At, Waits, "the order waits for payment")
 	e.picture.Mark(timer.Name, expired.At, Neutral, "EXPIRED, unit released")
-	if err := e.sellAgain(ctx, name+": next", sku); err != nil {
-		return audit, "", err
-	}
-	done, err := payment.To(ctx, pointDone)
-	if err != nil {
-		return audit, "", err
-	}
+	e.sellAgain(ctx, name+": next", sku)
+	done := payment.To(ctx, pointDone)
 	e.r.Step("%s: the bank has answered, and the payment is %s", payment.Name, done.Value)
 	e.picture.Span(payment.Name, read.At, done.At, Waits, "reads "+read.Value+", calls the bank")
 	e.picture.Mark(payment.Name, done.At, kindOf(done.Value != paid), "the payment is "+done.Value)
-	audit, err = e.audit(ctx, sku)
-	return audit, done.Value, err
+	return e.audit(ctx, sku), done.Value
 }
 
 // sellAgain sells the unit that was released.
-func (e *payRun) sellAgain(ctx context.Context, row, sku string) error {
-	next, err := e.place(ctx, sku, 1, time.Hour)
-	if err != nil {
-		return err
-	}
-	said, err := pay(ctx, e.records, next[0].Order.ID, "payment of the next customer")
-	if err != nil {
-		return err
-	}
+func (e *payRun) sellAgain(ctx context.Context, row, sku string) {
+	next := place(ctx, e.records, sku, 1, time.Hour)
+	said := pay(ctx, e.records, next[0].ID, "payment of the next customer")
 	e.r.Step("%s customer: buys the released unit, and the payment is %s", row, said)
 	e.picture.Mark(row, time.Now(), Holds, "another customer buys the unit: "+said)
-	return nil
 }
 
 // early has a payment that is stored before the order expires, and then the timer.
-func (e *payRun) early(ctx context.Context) error {
+func (e *payRun) early(ctx context.Context) {
 	const sku = "early"
-	if err := e.stock(ctx, sku, 1); err != nil {
-		return err
-	}
-	timer, err := e.start(ctx, "paid first: timer", sku, roleTimer)
-	if err != nil {
-		return err
-	}
-	requests, err := e.place(ctx, sku, 1, payTTL)
-	if err != nil {
-		return err
-	}
-	said, err := pay(ctx, e.records, requests[0].Order.ID, "payment in time")
-	if err != nil {
-		return err
-	}
-	if err := Await(ctx, "the time of the order is over", func() (bool, error) {
-		now, fates, err := e.records.Fates(ctx, sku)
-		return err == nil && now.After(fates[0].ExpiresAt), err
-	}); err != nil {
-		return err
-	}
-	fired, err := timer.To(ctx, pointDone)
-	if err != nil {
-		return err
-	}
-	audit, err := e.audit(ctx, sku)
+	e.stock(ctx, sku, "conditional", 1)
+	timer := e.start(ctx, "paid first: timer", sku, roleTimer)
+	orders := place(ctx, e.records, sku, 1, payTTL)
+	said := pay(ctx, e.records, orders[0].ID, "payment in time")
+	await(ctx, "the time of the order is over", func() bool {
+		now, fates := fatesOf(ctx, e.records, sku)
+		return now.After(fates[0].ExpiresAt)
+	})
+	fired := timer.To(ctx, pointDone)
+	audit := e.audit(ctx, sku)
 	e.r.Step("the other order of events: the payment is %s, then the timer fires, finds the order %s, and releases nothing", said, fired.Value)
 	e.r.Cure(said == paid && fired.Value == string(order.Confirmed) && audit.Sold == 1 && audit.OK(), "paid first: the timer finds the order %s, and releases nothing", fired.Value)
-	return err
 }
 
 // race has two payments and two timers at each of many orders, around the moment at which they expire.
-func (e *payRun) race(ctx context.Context) error {
+func (e *payRun) race(ctx context.Context) {
 	const sku = "race"
 	n := e.r.Size(40, 200)
-	if err := e.stock(ctx, sku, n); err != nil {
-		return err
-	}
+	e.stock(ctx, sku, "conditional", n)
 	var processes []*Process
 	for i, role := range []string{roleRace, roleRace, roleTimer, roleTimer} {
-		p, err := e.start(ctx, fmt.Sprintf("race: %s %d", role, i%2+1), sku, role)
-		if err != nil {
-			return err
-		}
-		processes = append(processes, p)
+		processes = append(processes, e.start(ctx, fmt.Sprintf("race: %s %d", role, i%2+1), sku, role))
 	}
-	if _, err := e.place(ctx, sku, n, payTTL); err != nil {
-		return err
+	place(ctx, e.records, sku, n, payTTL)
+	for _, p := range processes {
+		p.Continue()
 	}
 	for _, p := range processes {
-		if err := p.Continue(); err != nil {
-			return err
-		}
+		p.Until(ctx, pointDone)
 	}
-	for _, p := range processes {
-		if _, err := p.Until(ctx, pointDone); err != nil {
-			return err
-		}
-	}
-	_, fates, err := e.records.Fates(ctx, sku)
-	if err != nil {
-		return err
-	}
-	audit, err := e.audit(ctx, sku)
-	if err != nil {
-		return err
-	}
-	e.judgeRace(fates, audit)
-	return nil
+	_, fates := fatesOf(ctx, e.records, sku)
+	e.judgeRace(fates, e.audit(ctx, sku))
 }
 
 func (e *payRun) judgeRace(fates []sqlstore.Fate, audit stock.Audit) {

@@ -26,65 +26,41 @@ const paid = "accepted"
 func refusedAs(s order.Status) string { return fmt.Sprintf("refused: the order is %s", s) }
 
 // payOrExpireWorker pays or expires the orders of a SKU, which exist when it continues after pointReady.
-func payOrExpireWorker(ctx context.Context, w *Worker) error {
-	var gone error
+func payOrExpireWorker(ctx context.Context, w *Worker) {
 	c := sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}
 	if w.Task["stop"] == pointRead && w.Task["role"] == rolePay {
-		c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { gone = w.Stops(pointRead, "%s", order.Pending) }))
+		c.Plugins = append(c.Plugins, sqlstore.StopBefore(func() { w.Stops(pointRead, "%s", order.Pending) }))
 	}
-	store, err := sqlstore.Open(ctx, c)
-	if err != nil {
-		return err
-	}
+	store := must(sqlstore.Open(ctx, c))
 	defer store.Close()
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
-	_, fates, err := store.Fates(ctx, w.Task["sku"])
-	if err != nil {
-		return err
-	}
+	w.Stops(pointReady, "")
+	_, fates := fatesOf(ctx, store, w.Task["sku"])
 	var said string
 	switch w.Task["role"] {
 	case roleTextbook:
-		said, err = w.payTextbook(ctx, fates[0].OrderID)
+		said = w.payTextbook(ctx, fates[0].OrderID)
 	case rolePay:
-		if said, err = w.payOne(ctx, store, fates[0].OrderID); gone != nil {
-			return gone
-		}
+		said = payOne(ctx, store, fates[0].OrderID)
 	case roleTimer:
-		said, err = expireAll(ctx, store, fates)
+		said = expireAll(ctx, store, fates)
 	case roleRace:
-		err = w.payAll(ctx, store, fates)
+		w.payAll(ctx, store, fates)
 	}
-	if err != nil {
-		return err
-	}
-	return w.Stops(pointDone, "%s", said)
+	w.Stops(pointDone, "%s", said)
 }
 
 // payTextbook checks an order, and writes what follows from that without another check. It stops in between.
-func (w *Worker) payTextbook(ctx context.Context, id string) (string, error) {
-	db, err := sql.Open("sqlite", "file:"+strings.TrimPrefix(w.Task["database"], "sqlite:")+"?_txlock=immediate&_pragma=busy_timeout(5000)")
-	if err != nil {
-		return "", err
-	}
+func (w *Worker) payTextbook(ctx context.Context, id string) string {
+	db := must(sql.Open("sqlite", "file:"+strings.TrimPrefix(w.Task["database"], "sqlite:")+"?_txlock=immediate&_pragma=busy_timeout(5000)"))
 	defer db.Close()
 	var status string
 	var expires int64
-	if err := db.QueryRowContext(ctx, "SELECT status, expires_at FROM orders WHERE id = ?", id).Scan(&status, &expires); err != nil {
-		return "", err
-	}
+	check(db.QueryRowContext(ctx, "SELECT status, expires_at FROM orders WHERE id = ?", id).Scan(&status, &expires))
 	if status != string(order.Pending) || time.UnixMicro(expires).Before(time.Now()) {
-		return "", fmt.Errorf("the order is %s until %v: this process came too late to check it in time", status, time.UnixMicro(expires))
+		fail("the order is %s until %v: this process came too late to check it in time", status, time.UnixMicro(expires))
 	}
-	if err := w.Stops(pointRead, "%s", status); err != nil {
-		return "", err
-	}
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return "", err
-	}
+	w.Stops(pointRead, "%s", status)
+	tx := must(db.BeginTx(ctx, nil))
 	defer tx.Rollback() //nolint:errcheck // it has been committed
 	for _, c := range []struct {
 		text string
@@ -97,65 +73,53 @@ func (w *Worker) payTextbook(ctx context.Context, id string) (string, error) {
 			[]any{w.Task["sku"], id, w.Task["name"], time.Now().UnixMicro()},
 		},
 	} {
-		if _, err := tx.ExecContext(ctx, c.text, c.args...); err != nil {
-			return "", err
-		}
+		must(tx.ExecContext(ctx, c.text, c.args...))
 	}
-	return paid, tx.Commit()
+	check(tx.Commit())
+	return paid
 }
 
 // payOne reads an order, as the textbook does, and pays it as the product does. Its store stops before the transaction.
-func (w *Worker) payOne(ctx context.Context, store *sqlstore.Store, id string) (string, error) {
-	o, err := store.Order(ctx, id, "")
-	if err != nil {
-		return "", err
-	}
+func payOne(ctx context.Context, store *sqlstore.Store, id string) string {
+	o := must(store.Order(ctx, id, ""))
 	if o.Status != order.Pending {
-		return "", fmt.Errorf("the order is %s: this process came too late to read it in time", o.Status)
+		fail("the order is %s: this process came too late to read it in time", o.Status)
 	}
 	return pay(ctx, store, id, "late")
 }
 
 // pay pays an order, and names what became of that.
-func pay(ctx context.Context, store *sqlstore.Store, id, payment string) (string, error) {
+func pay(ctx context.Context, store *sqlstore.Store, id, payment string) string {
 	o, changed, err := store.Settle(ctx, order.Target{ID: id}, order.Confirmed, payment)
-	switch {
-	case err != nil:
-		return "", fmt.Errorf("pay: %w", err)
-	case changed:
-		return paid, nil
+	check(err)
+	if changed {
+		return paid
 	}
-	return refusedAs(o.Status), nil
+	return refusedAs(o.Status)
 }
 
 // expireAll calls the transaction of the timers until all orders are final, and returns the state of the last one.
-func expireAll(ctx context.Context, store *sqlstore.Store, fates []sqlstore.Fate) (string, error) {
+func expireAll(ctx context.Context, store *sqlstore.Store, fates []sqlstore.Fate) string {
 	var ids []string
 	for _, f := range fates {
 		ids = append(ids, f.OrderID)
 	}
 	var last order.Status
-	err := Await(ctx, "all orders are final", func() (bool, error) {
-		found, err := store.Expire(ctx, ids)
-		if err != nil {
-			return false, err
-		}
+	await(ctx, "all orders are final", func() bool {
+		found := must(store.Expire(ctx, ids))
 		last = found[len(found)-1].Status
-		return !slices.ContainsFunc(found, func(e order.Expiry) bool { return e.Again > 0 || e.Status == order.Pending }), nil
+		return !slices.ContainsFunc(found, func(e order.Expiry) bool { return e.Again > 0 || e.Status == order.Pending })
 	})
-	return string(last), err
+	return string(last)
 }
 
 // payAll pays orders: the first quarter at once, the last quarter after the expiry, and the others around the moment of the expiry.
-func (w *Worker) payAll(ctx context.Context, store *sqlstore.Store, fates []sqlstore.Fate) error {
+func (w *Worker) payAll(ctx context.Context, store *sqlstore.Store, fates []sqlstore.Fate) {
 	for i, f := range fates {
 		around := time.Duration(i-len(fates)/2) * time.Millisecond
 		if i >= len(fates)/4 {
 			<-time.After(time.Until(f.ExpiresAt.Add(around)))
 		}
-		if _, err := pay(ctx, store, f.OrderID, w.Task["name"]); err != nil {
-			return err
-		}
+		pay(ctx, store, f.OrderID, w.Task["name"])
 	}
-	return nil
 }

@@ -34,11 +34,12 @@ func redlockLab() Lab {
 }
 
 // redlockWorker sells if its task has a SKU, and otherwise holds a lease.
-func redlockWorker(ctx context.Context, w *Worker) error {
+func redlockWorker(ctx context.Context, w *Worker) {
 	if w.Task["sku"] != "" {
-		return orderWorker(ctx, w)
+		orderWorker(ctx, w)
+		return
 	}
-	return leaseWorker(ctx, w)
+	leaseWorker(ctx, w)
 }
 
 // redlockTTL leaves time to restart a server while a lease is valid.
@@ -51,86 +52,56 @@ type quorum struct {
 	picture *Picture
 }
 
-func runRedlock(ctx context.Context, r *Run) error {
+func runRedlock(ctx context.Context, r *Run) {
 	q := &quorum{r: r, picture: &Picture{Title: "five servers: first one is wiped, then holders are paused"}}
 	for i := range q.servers {
-		server, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
-		if err != nil {
-			return err
-		}
+		server := must(testbed.StartRedis(ctx, testbed.RedisConfig{}))
 		r.Defer(server.Close)
 		q.servers[i] = server
 	}
 	r.Step("five independent Redis servers run; each lock has a TTL of %v", redlockTTL)
 	r.Draw(q.picture)
-	if err := q.freezeOne(ctx); err != nil {
-		return err
-	}
-	if err := q.wipeOne(ctx); err != nil {
-		return err
-	}
-	return q.pauseHolders(ctx)
+	q.freezeOne(ctx)
+	q.wipeOne(ctx)
+	q.pauseHolders(ctx)
 }
 
 // urls returns the addresses of the servers, of which those after the first n go through a proxy.
-func (q *quorum) urls(ctx context.Context, n int) (string, error) {
+func (q *quorum) urls(ctx context.Context, n int) string {
 	var urls []string
 	for i, server := range q.servers {
 		address := server.Addr()
 		if i >= n {
-			proxy, err := testbed.NewProxy(ctx, address)
-			if err != nil {
-				return "", err
-			}
+			proxy := must(testbed.NewProxy(ctx, address))
 			q.r.Defer(proxy.Close)
 			proxy.Refuse()
 			address = proxy.Addr()
 		}
 		urls = append(urls, "redis://"+address+"/0")
 	}
-	return strings.Join(urls, " "), nil
+	return strings.Join(urls, " ")
 }
 
 // holder starts a worker that is about to acquire a lease from the first n servers.
-func (q *quorum) holder(ctx context.Context, name, prefix, settle string, n int) (*Process, error) {
-	urls, err := q.urls(ctx, n)
-	if err != nil {
-		return nil, err
-	}
-	p, err := q.r.Start(ctx, name, map[string]string{
-		"servers": urls, "ttl": redlockTTL.String(), "key": "sku", "prefix": prefix, "settle": settle,
+func (q *quorum) holder(ctx context.Context, name, prefix, settle string, n int) *Process {
+	return q.r.ready(ctx, name, map[string]string{
+		"servers": q.urls(ctx, n), "ttl": redlockTTL.String(), "key": "sku", "prefix": prefix, "settle": settle,
 	})
-	if err != nil {
-		return nil, err
-	}
-	_, err = p.Until(ctx, pointReady)
-	return p, err
 }
 
 // freezeOne takes and releases a lock while one server is frozen.
-func (q *quorum) freezeOne(ctx context.Context) error {
-	p, err := q.holder(ctx, "holder", "", "-1ns", len(q.servers))
-	if err != nil {
-		return err
-	}
+func (q *quorum) freezeOne(ctx context.Context) {
+	p := q.holder(ctx, "holder", "", "-1ns", len(q.servers))
 	frozen := q.servers[4]
-	if err := frozen.Pause(); err != nil {
-		return err
-	}
+	check(frozen.Pause())
 	began := time.Now()
-	locked, err := p.To(ctx, pointLocked)
-	if err != nil {
-		return err
-	}
-	released, err := p.To(ctx, pointReleased)
-	if err != nil {
-		return err
-	}
+	locked := p.To(ctx, pointLocked)
+	released := p.To(ctx, pointReleased)
 	took := locked.At.Sub(began)
 	q.r.Step("server 5 is frozen; a process acquires a lock from the other four in %.0f ms, and releases it", milliseconds(took))
 	q.r.Measure("acquire with one server frozen, first connections included", milliseconds(took), "ms")
 	q.r.Cure(took < redlockTTL && released.Value == noError, "with one server frozen, a lock was acquired and released")
-	return frozen.Resume()
+	check(frozen.Resume())
 }
 
 // noError is how a worker reports that there was no error.
@@ -148,65 +119,40 @@ type tenure struct {
 func (t *tenure) overlap() time.Duration { return max(0, t.lost.At.Sub(t.next.At)) }
 
 // wipeOne has a lock on three servers of five, and wipes one of the three. A second process asks all five for the lock.
-func (q *quorum) wipeOne(ctx context.Context) error {
+func (q *quorum) wipeOne(ctx context.Context) {
 	eager, settled := &tenure{name: "votes at once"}, &tenure{name: "waits a TTL"}
 	both := []*tenure{eager, settled}
 	for _, server := range q.servers { // they have served before: they have nothing to forget
-		rdb, err := q.r.client(server.URL())
-		if err != nil {
-			return err
-		}
-		if err := rdb.MSet(ctx, "eager:known", 1, "settled:known", 1).Err(); err != nil {
-			return err
-		}
+		rdb := q.r.client(server.URL())
+		check(rdb.MSet(ctx, "eager:known", 1, "settled:known", 1).Err())
 	}
-	var err error
 	for _, t := range both {
 		prefix, settle := "eager:", "-1ns"
 		if t == settled {
 			prefix, settle = "settled:", ""
 		}
-		if t.first, err = q.holder(ctx, t.name+": A", prefix, settle, 3); err != nil {
-			return err
-		}
-		if t.second, err = q.holder(ctx, t.name+": B", prefix, settle, len(q.servers)); err != nil {
-			return err
-		}
+		t.first = q.holder(ctx, t.name+": A", prefix, settle, 3)
+		t.second = q.holder(ctx, t.name+": B", prefix, settle, len(q.servers))
 	}
 	for _, t := range both {
-		if t.locked, err = t.first.To(ctx, pointLocked); err != nil {
-			return err
-		}
+		t.locked = t.first.To(ctx, pointLocked)
 	}
 	q.r.Step("two locks, each with a process A and a process B. In both, A reaches servers 1, 2 and 3 only. That is a majority: A has the lock")
 	wiped := time.Now()
-	if err := q.servers[2].Kill(); err != nil {
-		return err
-	}
-	if err := q.servers[2].Restart(ctx); err != nil {
-		return err
-	}
+	check(q.servers[2].Kill())
+	check(q.servers[2].Restart(ctx))
 	q.r.Step("server 3 crashes and returns without data: it has forgotten both grants. For one lock it votes at once, for the other it waits for a TTL. Both B ask all servers")
 	for _, t := range both {
-		if err := t.second.Continue(); err != nil {
-			return err
-		}
+		t.second.Continue()
 	}
 	for _, t := range both {
-		if t.next, err = t.second.Until(ctx, pointLocked); err != nil {
-			return err
-		}
-		if t.lost, err = t.first.Until(ctx, pointLost); err != nil {
-			return err
-		}
+		t.next = t.second.Until(ctx, pointLocked)
+		t.lost = t.first.Until(ctx, pointLost)
 	}
 	q.judgeWipe(wiped, eager, settled)
 	for _, t := range both {
-		if _, err := t.second.To(ctx, pointReleased); err != nil {
-			return err
-		}
+		t.second.To(ctx, pointReleased)
 	}
-	return nil
 }
 
 // judgeWipe reports both overlaps after the end of the second, so its steps are in the past tense.

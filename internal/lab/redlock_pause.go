@@ -19,52 +19,32 @@ type sellers struct {
 }
 
 // pauseHolders pauses a holder on five healthy servers beyond its TTL.
-func (q *quorum) pauseHolders(ctx context.Context) error {
-	s, err := q.r.open(ctx)
-	if err != nil {
-		return err
-	}
-	urls, err := q.urls(ctx, len(q.servers))
-	if err != nil {
-		return err
-	}
+func (q *quorum) pauseHolders(ctx context.Context) {
+	s := q.r.open(ctx)
+	urls := q.urls(ctx, len(q.servers))
 	unchecked := &sellers{name: "no token check", point: pointRead, update: stock.WriteBack}
 	fenced := &sellers{name: "token check", point: pointLocked, update: stock.Fenced}
 	both := []*sellers{unchecked, fenced}
 	for _, v := range both {
-		if err := q.startSellers(ctx, s, v, urls); err != nil {
-			return err
-		}
+		q.startSellers(ctx, s, v, urls)
 	}
 	q.r.Step("all five servers are healthy. Two SKUs have a unit each; the row of one checks tokens. Process C of each SKU has its lock, and is paused with SIGSTOP")
 	for _, v := range both {
-		if err := v.late.Pause(); err != nil {
-			return err
-		}
+		v.late.Pause()
 	}
 	paused := time.Now()
 	for _, v := range both {
-		if err := v.prompt.Continue(); err != nil {
-			return err
-		}
+		v.prompt.Continue()
 	}
 	for _, v := range both {
-		if v.sold, err = v.prompt.Until(ctx, pointDone); err != nil {
-			return err
-		}
+		v.sold = v.prompt.Until(ctx, pointDone)
 	}
 	q.r.Step("the TTL is over: process D of each SKU has its lock, and sells the unit (%s, and %s)", unchecked.sold.Value, fenced.sold.Value)
 	for _, v := range both {
 		resumed := time.Now()
-		if err := v.late.Resume(); err != nil {
-			return err
-		}
-		if v.wrote, err = v.late.To(ctx, pointDone); err != nil {
-			return err
-		}
-		if v.audit, err = s.audit(ctx, v.name); err != nil {
-			return err
-		}
+		v.late.Resume()
+		v.wrote = v.late.To(ctx, pointDone)
+		v.audit = s.audit(ctx, v.name)
 		q.r.Step("%s: process C resumes, and writes: %s. The unit has been sold %s", v.name, v.wrote.Value, count(int(v.audit.Accepted()), "time"))
 		q.r.Measure("oversold: "+v.name, float64(v.audit.Oversold()), "units")
 		q.picture.Span(v.name+": C", v.locked.At, paused, Holds, "C")
@@ -75,31 +55,19 @@ func (q *quorum) pauseHolders(ctx context.Context) error {
 	}
 	q.r.Effect(unchecked.audit.Oversold() == 1, "without a token check, a paused holder of a majority of five oversold by %d", unchecked.audit.Oversold())
 	q.r.Cure(fenced.sold.Value == accepted && fenced.wrote.Value == staleToken && fenced.audit.OK(), "with a token check, the late write was %s", fenced.wrote.Value)
-	return nil
 }
 
 // startSellers has the first process of a SKU hold the lock, and the second one ready.
-func (q *quorum) startSellers(ctx context.Context, s *stores, v *sellers, urls string) error {
-	if _, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: v.name, Strategy: "redlock", OnHand: 1}); err != nil {
-		return err
-	}
-	start := func(name, stop string) (*Process, error) {
+func (q *quorum) startSellers(ctx context.Context, s *stores, v *sellers, urls string) {
+	s.stock(ctx, v.name, "redlock", 1)
+	start := func(name, stop string) *Process {
 		return q.r.Start(ctx, v.name+": "+name, s.task("name", name, "sku", v.name, "update", fmt.Sprint(int(v.update)), "stop", stop,
 			"servers", urls, "ttl", redlockTTL.String(), "settle", "-1ns"))
 	}
-	var err error
-	if v.prompt, err = start("D", pointReady); err != nil {
-		return err
+	v.prompt = start("D", pointReady)
+	v.prompt.Until(ctx, pointReady)
+	v.late = start("C", v.point)
+	if v.locked = v.late.Until(ctx, pointLocked); v.point != pointLocked {
+		v.late.Until(ctx, v.point)
 	}
-	if _, err = v.prompt.Until(ctx, pointReady); err != nil {
-		return err
-	}
-	if v.late, err = start("C", v.point); err != nil {
-		return err
-	}
-	if v.locked, err = v.late.Until(ctx, pointLocked); err != nil || v.point == pointLocked {
-		return err
-	}
-	_, err = v.late.Until(ctx, v.point)
-	return err
 }

@@ -1,9 +1,9 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 )
 
@@ -39,19 +38,10 @@ func retryLab() Lab {
 	}
 }
 
-func runRetry(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	f, err := s.instances(ctx, 2)
-	if err != nil {
-		return err
-	}
-	proxy, err := testbed.NewProxy(ctx, strings.TrimPrefix(f.URLs()[0], "http://"))
-	if err != nil {
-		return err
-	}
+func runRetry(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	f := s.instances(ctx, 2)
+	proxy := must(testbed.NewProxy(ctx, strings.TrimPrefix(f.URLs()[0], "http://")))
 	r.Defer(proxy.Close)
 	e := &retryRun{
 		stores: s, proxy: proxy, urls: []string{"http://" + proxy.Addr(), f.URLs()[1]}, direct: f.URLs(),
@@ -59,24 +49,14 @@ func runRetry(ctx context.Context, r *Run) error {
 		picture: &Picture{Title: "the reply to request 1 is lost on its way; the client sends request 2 to another instance"},
 	}
 	r.Step("two instances serve; a proxy is on the way to the first one, and loses the reply to one order")
-	if err := e.warm(ctx); err != nil {
-		return err
-	}
-	first, second, orders, err := e.lose(ctx, "no key", "")
-	if err != nil {
-		return err
-	}
+	e.warm(ctx)
+	first, second, orders := e.lose(ctx, "no key", "")
 	r.Effect(first.lost && second.status == http.StatusCreated && orders == 2, "no key: 1 customer wanted 1 unit, and has %d orders", orders)
-	first, second, orders, err = e.lose(ctx, "key", "order-of-monday")
-	if err != nil {
-		return err
-	}
+	first, second, orders = e.lose(ctx, "key", "order-of-monday")
 	r.Draw(e.picture)
 	r.Cure(first.lost && second.status == http.StatusCreated && second.replayed && orders == 1, "key: 1 customer wanted 1 unit, and has %s", count(orders, "order"))
-	if err := e.changed(ctx); err != nil {
-		return err
-	}
-	return e.crowd(ctx)
+	e.changed(ctx)
+	e.crowd(ctx)
 }
 
 // retryRun is one run of the lab.
@@ -110,11 +90,8 @@ func (r reply) String() string {
 
 // order sends an order for units of a SKU, as one attempt.
 func (e *retryRun) order(ctx context.Context, url, key, sku string, units int) (reply, error) {
-	body, err := json.Marshal(map[string]any{"customer_id": "customer", "items": []map[string]any{{"sku": sku, "quantity": units}}})
-	if err != nil {
-		return reply{}, err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/orders", bytes.NewReader(body))
+	body := fmt.Sprintf(`{"customer_id": "customer", "items": [{"sku": %q, "quantity": %d}]}`, sku, units)
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/api/v1/orders", strings.NewReader(body))
 	if err != nil {
 		return reply{}, err
 	}
@@ -139,35 +116,24 @@ func (e *retryRun) order(ctx context.Context, url, key, sku string, units int) (
 }
 
 // warm sends an order to each instance, so that the first one of the lab does not wait for connections.
-func (e *retryRun) warm(ctx context.Context) error {
-	if _, _, err := e.records.CreateSKU(ctx, stock.Level{SKU: "warm", Strategy: "conditional", OnHand: 2}); err != nil {
-		return err
-	}
+func (e *retryRun) warm(ctx context.Context) {
+	e.stock(ctx, "warm", "conditional", 2)
 	for _, url := range e.direct {
-		got, err := e.order(ctx, url, "", "warm", 1)
-		if err != nil {
-			return err
-		}
-		if got.status != http.StatusCreated {
-			return fmt.Errorf("the first order of an instance: %v", got)
+		if got := must(e.order(ctx, url, "", "warm", 1)); got.status != http.StatusCreated {
+			fail("the first order of an instance: %v", got)
 		}
 	}
-	return nil
 }
 
 // lose sends an order whose reply is lost, and retries it at the other instance. It returns both replies, and how many orders exist.
-func (e *retryRun) lose(ctx context.Context, name, key string) (first, second reply, orders int, err error) {
+func (e *retryRun) lose(ctx context.Context, name, key string) (first, second reply, orders int) {
 	sku, customer := "phone-"+strings.ReplaceAll(name, " ", "-"), name+": client"
-	if _, _, err := e.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: "conditional", OnHand: 10}); err != nil {
-		return first, second, 0, err
-	}
+	e.stock(ctx, sku, "conditional", 10)
 	dropped := e.proxy.Dropped()
 	e.proxy.DropReply("POST /api/v1/orders")
-	send := func(url, what string) (got reply, err error) {
+	send := func(url, what string) reply {
 		at := time.Now()
-		if got, err = e.order(ctx, url, key, sku, 1); err != nil {
-			return got, err
-		}
+		got := must(e.order(ctx, url, key, sku, 1))
 		kind := Holds
 		if got.lost {
 			kind = Waits
@@ -175,71 +141,47 @@ func (e *retryRun) lose(ctx context.Context, name, key string) (first, second re
 		e.picture.Span(customer, at, time.Now(), kind, what)
 		e.picture.Mark(customer, time.Now(), kindOf(!got.lost), fmt.Sprintf("%s: %v", what, got))
 		e.r.Step("%s sends %s: %v", customer, what, got)
-		return got, nil
+		return got
 	}
-	if first, err = send(e.urls[0], "request 1"); err != nil {
-		return first, second, 0, err
-	}
+	first = send(e.urls[0], "request 1")
 	if got := e.proxy.Dropped() - dropped; got != 1 {
-		return first, second, 0, fmt.Errorf("the proxy lost %d replies, not 1", got)
+		fail("the proxy lost %d replies, not 1", got)
 	}
-	if second, err = send(e.urls[1], "request 2"); err != nil {
-		return first, second, 0, err
-	}
-	orders, err = e.count(ctx, name, sku)
-	return first, second, orders, err
+	second = send(e.urls[1], "request 2")
+	return first, second, e.count(ctx, name, sku)
 }
 
 // count returns how many orders of a SKU exist, and draws them.
-func (e *retryRun) count(ctx context.Context, name, sku string) (int, error) {
-	_, fates, err := e.records.Fates(ctx, sku)
-	if err != nil {
-		return 0, err
-	}
+func (e *retryRun) count(ctx context.Context, name, sku string) int {
+	_, fates := fatesOf(ctx, e.records, sku)
 	for i, f := range fates {
-		o, err := e.records.Order(ctx, f.OrderID, "")
-		if err != nil {
-			return 0, err
-		}
+		o := must(e.records.Order(ctx, f.OrderID, ""))
 		e.picture.Mark(name+": orders", o.CreatedAt, kindOf(i == 0), fmt.Sprintf("order %d is stored", i+1))
 	}
 	e.r.Step("%s: the database has %s of the customer", name, count(len(fates), "order"))
 	e.r.Measure("orders after one retry: "+name, float64(len(fates)), "orders")
-	return len(fates), nil
+	return len(fates)
 }
 
 // changed sends the key of the stored order with another order.
-func (e *retryRun) changed(ctx context.Context) error {
-	got, err := e.order(ctx, e.urls[1], "order-of-monday", "phone-key", 2)
-	if err != nil {
-		return err
-	}
+func (e *retryRun) changed(ctx context.Context) {
+	got := must(e.order(ctx, e.urls[1], "order-of-monday", "phone-key", 2))
 	e.r.Step("key: client sends the same key with 2 units in place of 1: %v", got)
 	e.r.Cure(got.status == http.StatusUnprocessableEntity, "key: the same key with another order is refused with status %d", got.status)
-	return nil
 }
 
 // crowd sends one order many times at once, to both instances.
-func (e *retryRun) crowd(ctx context.Context) error {
+func (e *retryRun) crowd(ctx context.Context) {
 	const sku = "phone-crowd"
-	if _, _, err := e.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: "conditional", OnHand: 100}); err != nil {
-		return err
-	}
+	e.stock(ctx, sku, "conditional", 100)
 	replies, errs := make([]reply, e.r.Size(8, 40)), make([]error, e.r.Size(8, 40))
 	var group sync.WaitGroup
 	for i := range replies {
 		group.Go(func() { replies[i], errs[i] = e.order(ctx, e.direct[i%2], "order-of-the-crowd", sku, 1) })
 	}
 	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	_, fates, err := e.records.Fates(ctx, sku)
-	if err != nil {
-		return err
-	}
+	check(errors.Join(errs...))
+	_, fates := fatesOf(ctx, e.records, sku)
 	named := make(map[string]bool)
 	for _, got := range replies {
 		named[got.order] = true
@@ -248,5 +190,4 @@ func (e *retryRun) crowd(ctx context.Context) error {
 	e.r.Step("crowd: %d requests with one key arrive at once, at both instances: %s", len(replies), count(len(fates), "order"))
 	e.r.Measure(fmt.Sprintf("orders after %d requests with one key at once", len(replies)), float64(len(fates)), "orders")
 	e.r.Cure(len(fates) == 1 && one, "crowd: %d requests at once are %s, and their replies name %d", len(replies), count(len(fates), "order"), len(named))
-	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/testbed"
 )
 
@@ -100,11 +101,12 @@ func (r *Run) Cure(works bool, format string, args ...any) {
 	r.cures = append(r.cures, Finding{works, fmt.Sprintf(format, args...)})
 }
 
-// Draw sets the picture of the run.
-func (r *Run) Draw(p *Picture) {
+// Draw sets the picture of the run, and returns it.
+func (r *Run) Draw(p *Picture) *Picture {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.picture, p.began = p, r.began
+	return p
 }
 
 // Defer has something closed when the run ends, in the opposite order.
@@ -149,18 +151,11 @@ func (r *Run) result(ended, err error) Result {
 	return result
 }
 
-// Await polls until done, and fails with what was not reached if ctx ends first.
-func Await(ctx context.Context, what string, done func() (bool, error)) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := done(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+// await polls until done, and ends the script with what was not reached if ctx ends first.
+func await(ctx context.Context, what string, done func() bool) {
+	for !done() {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) {
+			fail("%s: %w", what, context.Cause(ctx))
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/stock"
 )
 
@@ -30,17 +31,15 @@ type scene struct {
 
 // theater sets the picture of the run, for scenes to draw.
 func (s *stores) theater(title string) *theater {
-	p := &Picture{Title: title}
-	s.r.Draw(p)
-	return &theater{stores: s, picture: p}
+	return &theater{stores: s, picture: s.r.Draw(&Picture{Title: title})}
 }
 
 // scene puts a new SKU on sale.
-func (t *theater) scene(ctx context.Context, name string, update stock.Update, units int64) (*scene, error) {
+func (t *theater) scene(ctx context.Context, name string, update stock.Update, units int) *scene {
 	c := &scene{theater: t, name: name, sku: strings.ReplaceAll(name, " ", "-"), update: update}
 	strategy := map[stock.Update]string{stock.WriteBack: "redis-unfenced", stock.Fenced: "redis"}[update]
-	_, _, err := t.records.CreateSKU(ctx, stock.Level{SKU: c.sku, Strategy: strategy, OnHand: units})
-	return c, err
+	t.stock(ctx, c.sku, strategy, units)
+	return c
 }
 
 // step reports a step of the scene.
@@ -73,10 +72,7 @@ func (c *scene) mark(row string, at time.Time, good bool, format string, args ..
 
 // pace lets some time pass, so that the picture separates the events before and after. Nothing depends on it.
 func (c *scene) pace(ctx context.Context) {
-	select {
-	case <-time.After(time.Duration(c.r.Size(200, 350)) * time.Millisecond):
-	case <-ctx.Done():
-	}
+	backoff.Sleep(ctx, time.Duration(c.r.Size(200, 350))*time.Millisecond)
 }
 
 // holder is an order worker with a lease.
@@ -94,61 +90,40 @@ type holder struct {
 }
 
 // holder starts a process, which waits until it is to ask for the lease. stop are the points at which it stops then.
-func (c *scene) holder(ctx context.Context, name, ttl, stop string, pairs ...string) (*holder, error) {
-	task := c.task("name", c.row(name), "sku", c.sku, "update", fmt.Sprint(int(c.update)), "ttl", ttl, "stop", pointReady+","+stop)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		task[pairs[i]] = pairs[i+1]
-	}
-	p, err := c.r.Start(ctx, c.row(name), task)
-	if err != nil {
-		return nil, err
-	}
-	_, err = p.Until(ctx, pointReady)
-	return &holder{Process: p, scene: c, name: name}, err
+func (c *scene) holder(ctx context.Context, name, ttl, stop string, pairs ...string) *holder {
+	own := []string{"name", c.row(name), "sku", c.sku, "update", fmt.Sprint(int(c.update)), "ttl", ttl, "stop", pointReady + "," + stop}
+	return &holder{Process: c.r.ready(ctx, c.row(name), c.task(append(own, pairs...)...)), scene: c, name: name}
 }
 
 // asks lets the process ask for the lease.
-func (h *holder) asks() error {
+func (h *holder) asks() {
 	h.asked = time.Now()
 	h.scene.at(h.asked)
-	return h.Continue()
+	h.Continue()
 }
 
 // gets waits until the process has the lease, and then until it has read.
-func (h *holder) gets(ctx context.Context) (err error) {
-	if h.locked, err = h.Until(ctx, pointLocked); err != nil {
-		return err
-	}
-	h.read, err = h.Until(ctx, pointRead)
-	return err
+func (h *holder) gets(ctx context.Context) {
+	h.locked = h.Until(ctx, pointLocked)
+	h.read = h.Until(ctx, pointRead)
 }
 
 // acquires is asks and gets.
-func (h *holder) acquires(ctx context.Context) error {
-	if err := h.asks(); err != nil {
-		return err
-	}
-	return h.gets(ctx)
+func (h *holder) acquires(ctx context.Context) {
+	h.asks()
+	h.gets(ctx)
 }
 
 // orders lets the process go on until its order has an outcome.
-func (h *holder) orders(ctx context.Context) (err error) {
-	h.done, err = h.To(ctx, pointDone)
-	return err
-}
+func (h *holder) orders(ctx context.Context) { h.done = h.To(ctx, pointDone) }
 
 // releases waits until the process has released its lease.
-func (h *holder) releases(ctx context.Context) (err error) {
-	h.released, err = h.Until(ctx, pointReleased)
-	return err
-}
+func (h *holder) releases(ctx context.Context) { h.released = h.Until(ctx, pointReleased) }
 
 // finishes is orders and releases.
-func (h *holder) finishes(ctx context.Context) error {
-	if err := h.orders(ctx); err != nil {
-		return err
-	}
-	return h.releases(ctx)
+func (h *holder) finishes(ctx context.Context) {
+	h.orders(ctx)
+	h.releases(ctx)
 }
 
 // token is the fencing token of the lease.
@@ -185,11 +160,9 @@ func (h *holder) drawn(how string, gone time.Time, good bool) {
 }
 
 // judge audits the SKU of the scene, and adds to the figures what was oversold.
-func (c *scene) judge(ctx context.Context) (stock.Audit, error) {
-	a, err := c.audit(ctx, c.sku)
-	if err == nil {
-		c.step("audit: %s for %s: %s", count(int(a.Accepted()), "accepted order"), count(int(a.Stocked), "unit"), verdict(a.Oversold()))
-		c.r.Measure("oversold: "+c.name, float64(a.Oversold()), "units")
-	}
-	return a, err
+func (c *scene) judge(ctx context.Context) stock.Audit {
+	a := c.audit(ctx, c.sku)
+	c.step("audit: %s for %s: %s", count(int(a.Accepted()), "accepted order"), count(int(a.Stocked), "unit"), verdict(a.Oversold()))
+	c.r.Measure("oversold: "+c.name, float64(a.Oversold()), "units")
+	return a
 }

@@ -3,7 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -25,10 +25,10 @@ type stores struct {
 }
 
 // open opens a database, and a Redis: a server if it is installed, and otherwise one in this process.
-func (r *Run) open(ctx context.Context) (*stores, error) { return r.openOn(ctx, "", "a SQLite file") }
+func (r *Run) open(ctx context.Context) *stores { return r.openOn(ctx, "", "a SQLite file") }
 
 // openOn is open with a database that runs already, if there is a URL.
-func (r *Run) openOn(ctx context.Context, database, what string) (*stores, error) {
+func (r *Run) openOn(ctx context.Context, database, what string) *stores {
 	c := fleet.StoresConfig{Embed: true, Database: database}
 	kind := "a Redis in this process"
 	server, err := testbed.StartRedis(ctx, testbed.RedisConfig{})
@@ -37,80 +37,72 @@ func (r *Run) openOn(ctx context.Context, database, what string) (*stores, error
 		r.Defer(server.Close)
 		c.Redis, kind = server.URL(), "a Redis server"
 	case !errors.Is(err, testbed.ErrNotInstalled):
-		return nil, err
+		check(err)
 	}
 	s := &stores{r: r}
-	if s.Stores, err = fleet.OpenStores(ctx, c); err != nil {
-		return nil, err
-	}
+	s.Stores = must(fleet.OpenStores(ctx, c))
 	r.Defer(s.Close)
-	if s.records, err = sqlstore.Open(ctx, sqlstore.Config{URL: s.Database, Instance: "lab"}); err != nil {
-		return nil, err
-	}
+	s.records = must(sqlstore.Open(ctx, sqlstore.Config{URL: s.Database, Instance: "lab"}))
 	r.Defer(s.records.Close)
-	if err := s.records.Migrate(ctx); err != nil {
-		return nil, err
-	}
+	check(s.records.Migrate(ctx))
 	r.Step("stores: %s, and %s", what, kind)
-	return s, nil
+	return s
 }
 
 // client returns a client of a Redis.
-func (r *Run) client(address string) (redis.UniversalClient, error) {
-	rdb, err := redisx.New(address)
-	if err == nil {
-		r.Defer(rdb.Close)
-	}
-	return rdb, err
+func (r *Run) client(address string) redis.UniversalClient {
+	rdb := must(redisx.New(address))
+	r.Defer(rdb.Close)
+	return rdb
 }
 
 // instances starts processes that serve. They end with the run.
-func (s *stores) instances(ctx context.Context, n int, args ...string) (*fleet.Fleet, error) {
-	f, err := fleet.Start(ctx, fleet.Config{Executable: s.r.Executable, Dir: s.Dir, First: 1, N: n, Args: args, Env: s.Env()})
-	if err != nil {
-		return nil, err
-	}
+func (s *stores) instances(ctx context.Context, n int) *fleet.Fleet {
+	f := must(fleet.Start(ctx, fleet.Config{Executable: s.r.Executable, Dir: s.Dir, First: 1, N: n, Env: s.Env()}))
 	s.r.Defer(f.Close)
-	return f, nil
+	return f
 }
 
 // sell puts a new SKU on sale, lets buyers attempt to buy one unit each, and audits it.
-func (s *stores) sell(ctx context.Context, f *fleet.Fleet, sku, strategy string, units, attempts, together int) (buyers.Sale, stock.Audit, error) {
+func (s *stores) sell(ctx context.Context, f *fleet.Fleet, sku, strategy string, units, attempts, together int) stock.Audit {
 	shop := buyers.New(f.URLs(), together)
 	defer shop.Close()
-	if err := shop.Stock(ctx, sku, strategy, units); err != nil {
-		return buyers.Sale{}, stock.Audit{}, err
+	check(shop.Stock(ctx, sku, strategy, units))
+	sale := shop.Sell(ctx, sku, attempts, func(buyers.Outcome, time.Duration) {})
+	if sale.Errors > 0 {
+		fail("%d of %d orders of %s got no answer: %s", sale.Errors, attempts, sku, sale.FirstError)
 	}
-	sale := shop.Sell(ctx, sku, attempts, ignore)
-	audit, err := s.audit(ctx, sku)
-	if err == nil && sale.Errors > 0 {
-		err = fmt.Errorf("%d of %d orders of %s got no answer: %s", sale.Errors, attempts, sku, sale.FirstError)
-	}
-	return sale, audit, err
+	return s.audit(ctx, sku)
+}
+
+// stock puts units of a new SKU on sale.
+func (s *stores) stock(ctx context.Context, sku, strategy string, units int) {
+	_, _, err := s.records.CreateSKU(ctx, stock.Level{SKU: sku, Strategy: strategy, OnHand: int64(units)})
+	check(err)
 }
 
 // audit compares columns, ledger and orders of one SKU.
-func (s *stores) audit(ctx context.Context, sku string) (stock.Audit, error) {
-	audits, err := s.records.Audit(ctx, sku)
-	if err != nil {
-		return stock.Audit{}, err
-	}
-	return audits[0], nil
+func (s *stores) audit(ctx context.Context, sku string) stock.Audit {
+	return must(s.records.Audit(ctx, sku))[0]
 }
 
-// open opens the database of the task of a worker as the service does.
-func (w *Worker) store(ctx context.Context) (*sqlstore.Store, error) {
-	return sqlstore.Open(ctx, sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]})
+// fatesOf returns what became of the orders of a SKU, and the time in the database.
+func fatesOf(ctx context.Context, store *sqlstore.Store, sku string) (time.Time, []sqlstore.Fate) {
+	now, fates, err := store.Fates(ctx, sku)
+	check(err)
+	return now, fates
+}
+
+// store opens the database of the task of a worker as the service does.
+func (w *Worker) store(ctx context.Context) *sqlstore.Store {
+	return must(sqlstore.Open(ctx, sqlstore.Config{URL: w.Task["database"], Instance: w.Task["name"]}))
 }
 
 // task is the task of a worker on these stores, with more of it in pairs.
 func (s *stores) task(pairs ...string) map[string]string {
 	task := map[string]string{"database": s.Database, "redis": s.Redis}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		task[pairs[i]] = pairs[i+1]
+	for pair := range slices.Chunk(pairs, 2) {
+		task[pair[0]] = pair[1]
 	}
 	return task
 }
-
-// ignore is for who wants no progress.
-func ignore(buyers.Outcome, time.Duration) {}

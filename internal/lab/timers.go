@@ -1,8 +1,10 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -41,28 +43,19 @@ const timersTTL = time.Second
 // timersPatience is how late a timer may fire before it counts as lost. The overdue scan needs some seconds.
 const timersPatience = 45 * time.Second
 
-func runTimers(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	e := &timersRun{stores: s, orders: r.Size(5, 50), picture: &Picture{Title: "three kinds of timers: the first process is killed, the second one continues"}}
-	r.Draw(e.picture)
+func runTimers(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	e := &timersRun{stores: s, orders: r.Size(5, 50), picture: r.Draw(&Picture{Title: "three kinds of timers: the first process is killed, the second one continues"})}
 	variants := []*timersVariant{{kind: inMemory}, {kind: inSet}, {kind: inRows}}
-	for _, step := range []func(context.Context, *timersVariant) error{e.start, e.place, e.kill, e.replace} {
+	for _, step := range []func(context.Context, *timersVariant){e.start, e.place, e.kill, e.replace} {
 		for _, v := range variants {
-			if err := step(ctx, v); err != nil {
-				return err
-			}
+			step(ctx, v)
 		}
 	}
 	// The rows are last. When they have fired, the other timers are overdue by the same time.
-	for i := range variants {
-		if err := e.judge(ctx, variants[len(variants)-1-i]); err != nil {
-			return err
-		}
+	for _, v := range slices.Backward(variants) {
+		e.judge(ctx, v)
 	}
-	return nil
 }
 
 // timersVariant is a place for timers, with the two processes that use it.
@@ -86,89 +79,56 @@ type timersRun struct {
 }
 
 // start starts both processes of a variant. They wait until they are needed.
-func (e *timersRun) start(ctx context.Context, v *timersVariant) error {
-	level := stock.Level{SKU: v.sku(), Strategy: "conditional", OnHand: int64(e.orders)}
-	if _, _, err := e.records.CreateSKU(ctx, level); err != nil {
-		return err
+func (e *timersRun) start(ctx context.Context, v *timersVariant) {
+	e.stock(ctx, v.sku(), "conditional", e.orders)
+	start := func(name string, orders int) *Process {
+		e.picture.row(name)
+		return e.r.ready(ctx, name, e.task("name", name, "kind", v.kind, "sku", v.sku(), "orders", strconv.Itoa(orders)))
 	}
-	for _, p := range []struct {
-		process **Process
-		name    string
-		orders  int
-	}{{&v.first, v.kind + ", first", e.orders}, {&v.second, v.kind + ", second", 0}} {
-		task := e.task("name", p.name, "kind", v.kind, "sku", v.sku(), "orders", strconv.Itoa(p.orders))
-		started, err := e.r.Start(ctx, p.name, task)
-		if err != nil {
-			return err
-		}
-		*p.process = started
-		e.picture.row(p.name)
-		if _, err := started.Until(ctx, pointReady); err != nil {
-			return err
-		}
-	}
-	return nil
+	v.first, v.second = start(v.kind+", first", e.orders), start(v.kind+", second", 0)
 }
 
 // place lets the first process place orders.
-func (e *timersRun) place(ctx context.Context, v *timersVariant) error {
-	placed, err := v.first.To(ctx, pointPlaced)
-	if err != nil {
-		return err
-	}
-	v.placed = placed.At
+func (e *timersRun) place(ctx context.Context, v *timersVariant) {
+	v.placed = v.first.To(ctx, pointPlaced).At
 	e.r.Step("%s: places %d orders for all units; nobody pays, and each order expires after %v", v.first.Name, e.orders, timersTTL)
 	if v.kind == inMemory { // it is killed before they expire; the others have the time for it that they need
-		return e.kill(ctx, v)
+		e.kill(ctx, v)
 	}
-	return nil
 }
 
 // kill kills the first process when it has the timers and has not fired them.
-func (e *timersRun) kill(ctx context.Context, v *timersVariant) error {
+func (e *timersRun) kill(ctx context.Context, v *timersVariant) {
 	if v.killed {
-		return nil
+		return
 	}
 	what := fmt.Sprintf("killed while its %d timers wait", e.orders)
 	if v.kind != inMemory {
-		claimed, err := v.first.Until(ctx, pointClaimed)
-		if err != nil {
-			return err
-		}
+		claimed := v.first.Until(ctx, pointClaimed)
 		e.picture.Mark(v.first.Name, claimed.At, Neutral, claimed.Value+" timers are due, and this process claims them")
 		what = fmt.Sprintf("killed: it has claimed %s timers, and released nothing", claimed.Value)
 	}
-	if err := v.first.Kill(); err != nil {
-		return err
-	}
+	v.first.Kill()
 	at := time.Now()
 	v.killed = true
 	e.picture.Span(v.first.Name, v.placed, at, Holds, "timers wait")
 	e.picture.Mark(v.first.Name, at, Stale, what)
 	e.r.Step("%s: %s", v.first.Name, what)
-	return nil
 }
 
 // replace lets the second process consume the timers that it finds.
-func (e *timersRun) replace(ctx context.Context, v *timersVariant) error {
-	found, err := v.second.To(ctx, pointFound)
-	if err != nil {
-		return err
-	}
+func (e *timersRun) replace(ctx context.Context, v *timersVariant) {
+	found := v.second.To(ctx, pointFound)
 	v.since, v.found = found.At, found.Value
 	e.r.Step("%s: takes over, and finds %s timers", v.second.Name, v.found)
-	return nil
 }
 
 // judge checks the fates of the orders. It waits for the timers that are rows.
-func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
+func (e *timersRun) judge(ctx context.Context, v *timersVariant) {
 	fired, early, twice := 0, 0, 0
 	var latest time.Duration
-	look := func() (bool, error) {
-		now, fates, err := e.records.Fates(ctx, v.sku())
-		if err != nil {
-			return false, err
-		}
+	look := func() bool {
+		now, fates := fatesOf(ctx, e.records, v.sku())
 		fired, early, twice, latest = 0, 0, 0, 0
 		for _, f := range fates {
 			if f.Releases == 0 {
@@ -184,38 +144,29 @@ func (e *timersRun) judge(ctx context.Context, v *timersVariant) error {
 			}
 			latest = max(latest, delay)
 		}
-		return fired == e.orders || v.kind != inRows || now.After(fates[0].ExpiresAt.Add(timersPatience)), nil
+		return fired == e.orders || v.kind != inRows || now.After(fates[0].ExpiresAt.Add(timersPatience))
 	}
-	if err := Await(ctx, "the second process releases all orders of "+v.sku(), look); err != nil {
-		return err
-	}
-	customer, err := e.buy(ctx, v.sku())
-	if err != nil {
-		return err
-	}
+	await(ctx, "the second process releases all orders of "+v.sku(), look)
+	customer := e.buy(ctx, v.sku())
 	e.r.Step("%s: released %d of %d orders; the next customer is %s", v.second.Name, fired, e.orders, customer)
 	e.r.Measure("timers that never fire: "+v.kind, float64(e.orders-fired), "timers")
 	if v.kind != inRows {
 		e.picture.Span(v.second.Name, v.since, time.Now(), Stale, fmt.Sprintf("finds %s timers: the units stay reserved", v.found))
 		e.r.Effect(fired == 0 && v.found == "0" && customer == outOfStock, "%s: %d of %d timers are lost, and the next customer is %s", v.kind, e.orders-fired, e.orders, customer)
-		return nil
+		return
 	}
 	e.picture.Span(v.second.Name, v.since, time.Now(), Waits, fmt.Sprintf("finds %s rows, scans for overdue ones", v.found))
 	e.picture.Mark(v.second.Name, time.Now(), kindOf(fired == e.orders), fmt.Sprintf("%d of %d orders released", fired, e.orders))
 	e.r.Measure("latest release after its expiry: "+v.kind, milliseconds(latest), "ms")
 	e.r.Cure(fired == e.orders && early == 0 && twice == 0 && customer == accepted,
 		"%s: %d of %d timers fired, %d early and %d twice; the next customer's order is %s", v.kind, fired, e.orders, early, twice, customer)
-	return nil
 }
 
 // buy attempts to buy one unit.
-func (s *stores) buy(ctx context.Context, sku string) (string, error) {
+func (s *stores) buy(ctx context.Context, sku string) string {
 	request := oneUnit("next customer", sku, time.Hour)
 	err := s.records.Commit(ctx, &order.Batch{Claims: []stock.Claim{{SKU: sku, Update: stock.Conditional}}, Requests: []*order.Request{request}})
-	if err == nil {
-		err = request.Err
-	}
-	return outcome(err)
+	return outcome(cmp.Or(err, request.Err))
 }
 
 // oneUnit is the request of a customer for one unit.

@@ -3,17 +3,16 @@ package lab
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -37,68 +36,38 @@ const (
 // timerPlace keeps timers of orders.
 type timerPlace interface {
 	// keep stores the timers of orders.
-	keep(ctx context.Context, orders []order.Order) error
+	keep(ctx context.Context, orders []order.Order)
 	// count returns how many timers there are.
-	count(ctx context.Context) (int, error)
+	count(ctx context.Context) int
 	// consume calls fire with those that are due, until ctx ends.
-	consume(ctx context.Context, fire func(ctx context.Context, ids []string) error) error
+	consume(ctx context.Context, fire func(ctx context.Context, ids []string) error)
 }
 
 // timersWorker places the orders of its task, and claims their timers. It fires none, so that it can be killed with
 // them. With no orders in its task it fires the timers that it finds.
-func timersWorker(ctx context.Context, w *Worker) error {
-	store, err := w.store(ctx)
-	if err != nil {
-		return err
-	}
+func timersWorker(ctx context.Context, w *Worker) {
+	store := w.store(ctx)
 	defer store.Close()
-	place, store, err := w.timerPlace(store)
-	if err != nil {
-		return err
-	}
-	n, err := strconv.Atoi(w.Task["orders"])
-	if err != nil {
-		return err
-	}
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
+	timers, store := w.timerPlace(store)
+	n := must(strconv.Atoi(w.Task["orders"]))
+	w.Stops(pointReady, "")
 	if n > 0 {
-		return w.dieWithTimers(ctx, store, place, n)
+		w.dieWithTimers(ctx, store, timers, n)
+		return
 	}
-	found, err := place.count(ctx)
-	if err != nil {
-		return err
-	}
-	w.Says(pointFound, "%d", found)
-	return place.consume(ctx, func(ctx context.Context, ids []string) error {
+	w.Says(pointFound, "%d", timers.count(ctx))
+	timers.consume(ctx, func(ctx context.Context, ids []string) error {
 		_, err := store.Expire(ctx, ids)
 		return err
 	})
 }
 
-func (w *Worker) dieWithTimers(ctx context.Context, store *sqlstore.Store, place timerPlace, n int) error {
-	batch := &order.Batch{Claims: []stock.Claim{{SKU: w.Task["sku"], Update: stock.Conditional}}}
-	for i := range n {
-		batch.Requests = append(batch.Requests, oneUnit(fmt.Sprint("customer-", i), w.Task["sku"], timersTTL))
-	}
-	if err := store.Commit(ctx, batch); err != nil {
-		return err
-	}
-	var orders []order.Order
-	for _, r := range batch.Requests {
-		if r.Err != nil {
-			return r.Err
-		}
-		orders = append(orders, r.Order)
-	}
-	if err := place.keep(ctx, orders); err != nil {
-		return err
-	}
+func (w *Worker) dieWithTimers(ctx context.Context, store *sqlstore.Store, timers timerPlace, n int) {
+	timers.keep(ctx, place(ctx, store, w.Task["sku"], n, timersTTL))
 	w.Says(pointPlaced, "")
 	var mu sync.Mutex
 	claimed := 0
-	return place.consume(ctx, func(ctx context.Context, ids []string) error {
+	timers.consume(ctx, func(ctx context.Context, ids []string) error {
 		mu.Lock()
 		if claimed += len(ids); claimed == n {
 			w.Says(pointClaimed, "%d", n)
@@ -110,16 +79,13 @@ func (w *Worker) dieWithTimers(ctx context.Context, store *sqlstore.Store, place
 }
 
 // timerPlace returns the place of the task, and the store that schedules there.
-func (w *Worker) timerPlace(store *sqlstore.Store) (timerPlace, *sqlstore.Store, error) {
+func (w *Worker) timerPlace(store *sqlstore.Store) (timerPlace, *sqlstore.Store) {
 	if w.Task["kind"] == inMemory {
-		return &memoryTimers{}, store, nil
+		return &memoryTimers{}, store
 	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return nil, nil, err
-	}
+	rdb := must(redisx.New(w.Task["redis"]))
 	if w.Task["kind"] == inSet {
-		return setTimers{textbook.Queue{Redis: rdb, Key: "due:" + w.Task["sku"]}}, store, nil
+		return setTimers{textbook.Queue{Redis: rdb, Key: "due:" + w.Task["sku"]}}, store
 	}
 	return newRowTimers(rdb, store, w.Task["name"])
 }
@@ -127,61 +93,42 @@ func (w *Worker) timerPlace(store *sqlstore.Store) (timerPlace, *sqlstore.Store,
 // memoryTimers are in this process alone.
 type memoryTimers struct{ orders []order.Order }
 
-func (m *memoryTimers) keep(_ context.Context, orders []order.Order) error {
+func (m *memoryTimers) keep(_ context.Context, orders []order.Order) {
 	m.orders = append(m.orders, orders...)
-	return nil
 }
 
-func (m *memoryTimers) count(context.Context) (int, error) { return len(m.orders), nil }
+func (m *memoryTimers) count(context.Context) int { return len(m.orders) }
 
-func (m *memoryTimers) consume(ctx context.Context, fire func(context.Context, []string) error) error {
+func (m *memoryTimers) consume(ctx context.Context, fire func(context.Context, []string) error) {
 	for _, o := range m.orders {
-		select {
-		case <-time.After(time.Until(o.ExpiresAt)):
-		case <-ctx.Done():
-			return nil
+		if !backoff.Sleep(ctx, time.Until(o.ExpiresAt)) {
+			return
 		}
-		if err := fire(ctx, []string{o.ID}); err != nil {
-			return err
-		}
+		check(fire(ctx, []string{o.ID}))
 	}
 	<-ctx.Done()
-	return nil
 }
 
 // setTimers are in a Redis sorted set.
 type setTimers struct{ queue textbook.Queue }
 
-func (s setTimers) keep(ctx context.Context, orders []order.Order) error {
+func (s setTimers) keep(ctx context.Context, orders []order.Order) {
 	for _, o := range orders {
-		if err := s.queue.Schedule(ctx, o.ID, o.ExpiresAt); err != nil {
-			return err
-		}
+		check(s.queue.Schedule(ctx, o.ID, o.ExpiresAt))
 	}
-	return nil
 }
 
-func (s setTimers) count(ctx context.Context) (int, error) {
-	n, err := s.queue.Redis.ZCard(ctx, s.queue.Key).Result()
-	return int(n), err
+func (s setTimers) count(ctx context.Context) int {
+	return int(must(s.queue.Redis.ZCard(ctx, s.queue.Key).Result()))
 }
 
-func (s setTimers) consume(ctx context.Context, fire func(context.Context, []string) error) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
+func (s setTimers) consume(ctx context.Context, fire func(context.Context, []string) error) {
+	for ok := true; ok; ok = backoff.Sleep(ctx, 10*time.Millisecond) {
 		ids, err := s.queue.Poll(ctx, 1000)
 		if len(ids) > 0 {
 			err = cmp.Or(err, fire(ctx, ids))
 		}
-		if err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil
-		}
+		check(err)
 	}
 }
 
@@ -192,31 +139,24 @@ type rowTimers struct {
 }
 
 // newRowTimers returns the queue of the product, and the store whose transactions schedule in it.
-func newRowTimers(rdb redis.UniversalClient, store *sqlstore.Store, name string) (timerPlace, *sqlstore.Store, error) {
-	rows, err := store.Timers()
-	if err != nil {
-		return nil, nil, err
-	}
-	index, err := redisindex.New(rdb, redisindex.Config{})
-	if err != nil {
-		return nil, nil, err
-	}
-	queue, err := timeout.New(rows, index, timeout.Config{Instance: name})
-	return rowTimers{rows, queue}, store.WithTimers(queue), err
+func newRowTimers(rdb redis.UniversalClient, store *sqlstore.Store, name string) (timerPlace, *sqlstore.Store) {
+	rows := must(store.Timers())
+	index := must(redisindex.New(rdb, redisindex.Config{}))
+	queue := must(timeout.New(rows, index, timeout.Config{Instance: name}))
+	return rowTimers{rows, queue}, store.WithTimers(queue)
 }
 
 // keep has nothing to do: the transaction that placed the orders stored the rows.
-func (rowTimers) keep(context.Context, []order.Order) error { return nil }
+func (rowTimers) keep(context.Context, []order.Order) {}
 
-func (t rowTimers) count(ctx context.Context) (n int, err error) {
-	shards, err := t.rows.Count(ctx)
-	for _, states := range shards {
+func (t rowTimers) count(ctx context.Context) (n int) {
+	for _, states := range must(t.rows.Count(ctx)) {
 		n += states[timeout.Open]
 	}
-	return n, err
+	return n
 }
 
-func (t rowTimers) consume(ctx context.Context, fire func(context.Context, []string) error) error {
+func (t rowTimers) consume(ctx context.Context, fire func(context.Context, []string) error) {
 	handler := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		ids, outcomes := make([]string, len(batch)), make([]timeout.Outcome, len(batch))
 		for i, f := range batch {
@@ -224,8 +164,6 @@ func (t rowTimers) consume(ctx context.Context, fire func(context.Context, []str
 		}
 		return outcomes, fire(ctx, ids)
 	}
-	if err := t.queue.Handle(order.ExpireTimer, handler, timeout.Options{Batch: 200}); err != nil {
-		return err
-	}
-	return t.queue.Run(ctx)
+	check(t.queue.Handle(order.ExpireTimer, handler, timeout.Options{Batch: 200}))
+	check(t.queue.Run(ctx))
 }

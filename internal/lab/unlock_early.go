@@ -33,143 +33,81 @@ func unlockEarlyLab() Lab {
 	}
 }
 
-func runUnlockEarly(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
+func runUnlockEarly(ctx context.Context, r *Run) {
+	s := r.open(ctx)
 	t := s.theater("the last unit: the lock is released before, or after the commit")
-	early, audit, err := t.unlock(ctx, "early", stock.WriteBack, true)
-	if err != nil {
-		return err
-	}
+	early, audit := t.unlock(ctx, "early", stock.WriteBack, true)
 	r.Effect(early == [2]string{accepted, accepted} && audit.Oversold() == 1,
 		"unlock, then commit: both orders were accepted, and the last unit was sold %s", count(int(audit.Accepted()), "time"))
-	late, audit, err := t.unlock(ctx, "late", stock.WriteBack, false)
-	if err != nil {
-		return err
-	}
+	late, audit := t.unlock(ctx, "late", stock.WriteBack, false)
 	r.Cure(late == [2]string{accepted, outOfStock} && audit.OK(), "commit, then unlock: the order of B was %s", late[1])
-	fenced, audit, err := t.unlock(ctx, "row lock", stock.Fenced, true)
-	if err != nil {
-		return err
-	}
+	fenced, audit := t.unlock(ctx, "row lock", stock.Fenced, true)
 	r.Cure(fenced == [2]string{accepted, outOfStock} && audit.OK(),
 		"a row lock and a token in the transaction: unlock, then commit, and the order of B was %s", fenced[1])
-	return nil
 }
 
 // unlock returns the outcomes of A, which unlocks early or not, and of B.
-func (t *theater) unlock(ctx context.Context, name string, update stock.Update, early bool) (outcomes [2]string, audit stock.Audit, err error) {
-	c, err := t.scene(ctx, name, update, 1)
-	if err != nil {
-		return outcomes, audit, err
-	}
+func (t *theater) unlock(ctx context.Context, name string, update stock.Update, early bool) (outcomes [2]string, audit stock.Audit) {
+	c := t.scene(ctx, name, update, 1)
 	when := map[bool]string{true: "early"}[early]
-	a, err := c.holder(ctx, "A", longTTL, pointRead+","+pointCommit, "unlock", when)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	b, err := c.holder(ctx, "B", longTTL, pointRead)
-	if err != nil {
-		return outcomes, audit, err
-	}
-	if err := a.acquires(ctx); err != nil {
-		return outcomes, audit, err
-	}
+	a := c.holder(ctx, "A", longTTL, pointRead+","+pointCommit, "unlock", when)
+	b := c.holder(ctx, "B", longTTL, pointRead)
+	a.acquires(ctx)
 	c.step("A has the lease")
 	c.pace(ctx)
-	if err := a.Continue(); err != nil {
-		return outcomes, audit, err
-	}
+	a.Continue()
 	if early {
-		if err := a.releases(ctx); err != nil {
-			return outcomes, audit, err
-		}
+		a.releases(ctx)
 	}
-	ready, err := a.Until(ctx, pointCommit)
-	if err != nil {
-		return outcomes, audit, err
-	}
+	ready := a.Until(ctx, pointCommit)
 	if early {
 		c.step("A has written, has released its lease, and stops before its COMMIT")
 		c.pace(ctx)
-		err = c.overtaken(ctx, a, b)
+		c.overtaken(ctx, a, b)
 	} else {
 		c.step("A has written, and stops before its COMMIT with its lease")
-		err = c.inOrder(ctx, a, b)
-	}
-	if err != nil {
-		return outcomes, audit, err
+		c.inOrder(ctx, a, b)
 	}
 	c.span("A", a.locked.At, a.released.At, Holds, "has the lease")
 	c.span("A's write", ready.At, a.done.At, Waits, "not committed")
 	c.mark("A's write", a.done.At, true, "A commits: %s", a.done.Value)
-	audit, err = c.judge(ctx)
+	audit = c.judge(ctx)
 	b.draw(time.Time{}, audit.OK())
-	return [2]string{a.done.Value, b.done.Value}, audit, err
+	return [2]string{a.done.Value, b.done.Value}, audit
 }
 
 // overtaken lets B take the lease and read before A commits.
-func (c *scene) overtaken(ctx context.Context, a, b *holder) error {
-	if err := b.acquires(ctx); err != nil {
-		return err
-	}
+func (c *scene) overtaken(ctx context.Context, a, b *holder) {
+	b.acquires(ctx)
 	c.step("B gets the lease at once, and begins to order before A has committed")
-	if err := b.Continue(); err != nil {
-		return err
-	}
+	b.Continue()
 	c.pace(ctx)
-	if err := a.orders(ctx); err != nil {
-		return err
-	}
+	a.orders(ctx)
 	c.step("A commits: %s", a.done.Value)
-	var err error
-	if b.done, err = b.Until(ctx, pointDone); err != nil {
-		return err
-	}
+	b.done = b.Until(ctx, pointDone)
 	c.step("B writes: %s", b.done.Value)
-	return b.releases(ctx)
+	b.releases(ctx)
 }
 
 // inOrder lets B wait for the lease until A has committed.
-func (c *scene) inOrder(ctx context.Context, a, b *holder) error {
-	if err := b.asks(); err != nil {
-		return err
-	}
-	locks, err := c.locker()
-	if err != nil {
-		return err
-	}
-	err = Await(ctx, "B to wait for the lease", func() (bool, error) {
-		state, err := locks.Inspect(ctx, stock.LockKey(c.sku))
-		return state.Waiters > 0 || fmt.Sprint(state.Fence.Token) != a.token(), err // or B has the lease, which is wrong
+func (c *scene) inOrder(ctx context.Context, a, b *holder) {
+	b.asks()
+	locks := c.locker()
+	await(ctx, "B to wait for the lease", func() bool {
+		state := must(locks.Inspect(ctx, stock.LockKey(c.sku)))
+		return state.Waiters > 0 || fmt.Sprint(state.Fence.Token) != a.token() // or B has the lease, which is wrong
 	})
-	if err != nil {
-		return err
-	}
 	c.step("B asks for the lease, which A still has")
 	c.pace(ctx)
-	if err := a.finishes(ctx); err != nil {
-		return err
-	}
+	a.finishes(ctx)
 	c.step("A commits, and then releases its lease: %s", a.done.Value)
-	if err := b.gets(ctx); err != nil {
-		return err
-	}
+	b.gets(ctx)
 	c.pace(ctx)
-	if err := b.finishes(ctx); err != nil {
-		return err
-	}
+	b.finishes(ctx)
 	c.step("B gets the lease, and reads what A has written: %s", b.done.Value)
-	return nil
 }
 
 // locker returns a client of the locks in Redis, to look at them.
-func (s *stores) locker() (*redislock.Locker, error) {
-	rdb, err := s.r.client(s.Redis)
-	if err != nil {
-		return nil, err
-	}
-	return redislock.New(rdb, redislock.Config{})
+func (s *stores) locker() *redislock.Locker {
+	return must(redislock.New(s.r.client(s.Redis), redislock.Config{}))
 }

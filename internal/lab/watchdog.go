@@ -2,13 +2,11 @@ package lab
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed"
 )
 
 func watchdogLab() Lab {
@@ -63,94 +61,59 @@ func (s shifted) span(row string, from, until time.Time, kind Kind, label string
 	s.Later(row, s.began.Sub(s.zero))
 }
 
-func runWatchdog(ctx context.Context, r *Run) error {
-	s, err := r.open(ctx)
-	if err != nil {
-		return err
-	}
-	rdb, err := r.client(s.Redis)
-	if err != nil {
-		return err
-	}
-	picture := &Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"}
-	r.Draw(picture)
+func runWatchdog(ctx context.Context, r *Run) {
+	s := r.open(ctx)
+	rdb := r.client(s.Redis)
+	picture := r.Draw(&Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"})
 	zero := time.Now()
-	if err := stuckWork(ctx, s, rdb, shifted{picture, zero, zero}); err != nil {
-		return err
-	}
-	return cutOff(ctx, s, shifted{Picture: picture, zero: zero})
+	stuckWork(ctx, s, rdb, shifted{picture, zero, zero})
+	cutOff(ctx, s, shifted{Picture: picture, zero: zero})
 }
 
 // startPair starts a pair of which A has the lock.
-func startPair(ctx context.Context, s *stores, name, redis string, task ...string) (*pair, error) {
+func startPair(ctx context.Context, s *stores, name, redis string, task ...string) *pair {
 	p := &pair{name: name}
-	start := func(who, address string) (*Process, error) {
-		t := s.task(append(task, "name", who)...)
-		t["redis"] = address
-		process, err := s.r.Start(ctx, name+": "+who, t)
-		if err == nil {
-			_, err = process.Until(ctx, pointReady)
-		}
-		return process, err
+	start := func(who, address string) *Process {
+		return s.r.ready(ctx, name+": "+who, s.task(append(task, "name", who, "redis", address)...))
 	}
-	var err error
-	if p.a, err = start("A", redis); err != nil {
-		return nil, err
-	}
-	if p.b, err = start("B", s.Redis); err != nil {
-		return nil, err
-	}
-	p.locked, err = p.a.To(ctx, pointLocked)
-	return p, err
+	p.a = start("A", redis)
+	p.b = start("B", s.Redis)
+	p.locked = p.a.To(ctx, pointLocked)
+	return p
 }
 
 // loss returns the report of the loss of the lease of A, or none after a time that is many TTLs.
-func (p *pair) loss(ctx context.Context) (Report, error) {
+func (p *pair) loss(ctx context.Context) Report {
 	bounded, cancel := context.WithTimeout(ctx, 10*cutTTL)
 	defer cancel()
-	lost, err := p.a.Until(bounded, pointLost)
-	if bounded.Err() != nil && ctx.Err() == nil {
-		return Report{}, nil
+	lost, err := p.a.next(bounded, pointLost)
+	if bounded.Err() == nil || ctx.Err() != nil {
+		check(err)
 	}
-	return lost, err
+	return lost
 }
 
 // stuckWork has the work of two holders hang.
-func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, picture shifted) error {
-	limited, err := startPair(ctx, s, "max hold", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "max-hold", stuckHold.String())
-	if err != nil {
-		return err
-	}
-	watched, err := startPair(ctx, s, "watchdog", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "lock", "textbook")
-	if err != nil {
-		return err
-	}
+func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, picture shifted) {
+	limited := startPair(ctx, s, "max hold", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "max-hold", stuckHold.String())
+	watched := startPair(ctx, s, "watchdog", s.Redis, "key", "stuck", "ttl", stuckTTL.String(), "lock", "textbook")
 	picture.began = limited.locked.At
 	s.r.Step("A of each pair has the lock (TTL %v), and its work hangs, as a call without a deadline does. B waits", stuckTTL)
 	for _, p := range []*pair{watched, limited} {
-		if err := p.b.Continue(); err != nil {
-			return err
-		}
+		p.b.Continue()
 	}
-	lost, err := limited.loss(ctx)
-	if err != nil || lost.Point == "" {
-		s.r.Cure(err != nil, "the lease with a maximum hold time did not end")
-		return err
+	lost := limited.loss(ctx)
+	if lost.Point == "" {
+		s.r.Cure(false, "the lease with a maximum hold time did not end")
+		return
 	}
-	if limited.next, err = limited.b.Until(ctx, pointLocked); err != nil {
-		return err
-	}
+	limited.next = limited.b.Until(ctx, pointLocked)
 	s.r.Step("max hold: the lease of A ends after %.0f ms (%s), and B gets the lock", milliseconds(lost.At.Sub(limited.locked.At)), lost.Value)
 	var last Report
 	for range renewals {
-		if last, err = watched.a.Until(ctx, pointRenewed); err != nil {
-			return err
-		}
+		last = watched.a.Until(ctx, pointRenewed)
 	}
-	owner, err := rdb.Get(ctx, "textbook:stuck").Result()
-	if err != nil {
-		return fmt.Errorf("the owner of the textbook lock: %w", err)
-	}
+	owner := must(rdb.Get(ctx, "textbook:stuck").Result())
 	held := last.At.Sub(watched.locked.At)
 	s.r.Step("watchdog: after %.0f ms and %d renewals, %s still has the lock, and would keep it forever", milliseconds(held), renewals, owner)
 	picture.span("watchdog: A", watched.locked.At, last.At, Stale, "stuck, and renewed forever")
@@ -163,47 +126,28 @@ func stuckWork(ctx context.Context, s *stores, rdb redis.UniversalClient, pictur
 	s.r.Measure("stuck work kept the lock: max hold", milliseconds(lost.At.Sub(limited.locked.At)), "ms")
 	s.r.Effect(owner == "A" && held > 2*stuckTTL, "the watchdog renewed the lock of stuck work %d times; B did not get it", renewals)
 	s.r.Cure(lost.Value == string(dlock.MaxHold), "the lease with a maximum hold time ended, and B got the lock")
-	return nil
 }
 
 // cutOff takes Redis away from two holders.
-func cutOff(ctx context.Context, s *stores, picture shifted) error {
-	proxy, err := proxyTo(ctx, s)
-	if err != nil {
-		return err
-	}
-	notified, err := startPair(ctx, s, "lease", "redis://"+proxy.Addr()+"/0", "key", "cut", "ttl", cutTTL.String())
-	if err != nil {
-		return err
-	}
-	watched, err := startPair(ctx, s, "no notice", "redis://"+proxy.Addr()+"/0", "key", "cut", "ttl", cutTTL.String(), "lock", "textbook")
-	if err != nil {
-		return err
-	}
+func cutOff(ctx context.Context, s *stores, picture shifted) {
+	proxy, address := s.proxied(ctx)
+	notified := startPair(ctx, s, "lease", address, "key", "cut", "ttl", cutTTL.String())
+	watched := startPair(ctx, s, "no notice", address, "key", "cut", "ttl", cutTTL.String(), "lock", "textbook")
 	picture.began = notified.locked.At
 	proxy.BlackHole()
 	s.r.Step("A of another two pairs has the lock (TTL %v), and is cut off from Redis. B waits", cutTTL)
 	for _, p := range []*pair{watched, notified} {
-		if err := p.b.Continue(); err != nil {
-			return err
-		}
+		p.b.Continue()
 	}
-	if watched.next, err = watched.b.Until(ctx, pointLocked); err != nil {
-		return err
-	}
-	finished, err := watched.a.To(ctx, pointDone)
-	if err != nil {
-		return err
-	}
+	watched.next = watched.b.Until(ctx, pointLocked)
+	finished := watched.a.To(ctx, pointDone)
 	s.r.Step("no notice: the TTL is over, and B has the lock. A is still at work, for its watchdog ignores failed renewals")
-	lost, err := notified.loss(ctx)
-	if err != nil || lost.Point == "" {
-		s.r.Cure(err != nil, "the lease did not notify its work of the loss")
-		return err
+	lost := notified.loss(ctx)
+	if lost.Point == "" {
+		s.r.Cure(false, "the lease did not notify its work of the loss")
+		return
 	}
-	if notified.next, err = notified.b.Until(ctx, pointLocked); err != nil {
-		return err
-	}
+	notified.next = notified.b.Until(ctx, pointLocked)
 	before := notified.next.At.Sub(lost.At)
 	s.r.Step("lease: the context of A ends (%s) %.0f ms before B gets the lock", lost.Value, milliseconds(before))
 	picture.span("no notice: A", watched.locked.At, watched.next.At, Holds, "A works")
@@ -217,18 +161,4 @@ func cutOff(ctx context.Context, s *stores, picture shifted) error {
 	s.r.Measure("the lease ended before the next holder began", milliseconds(before), "ms")
 	s.r.Effect(finished.At.After(watched.next.At), "the work under a watchdog continued after B had the lock")
 	s.r.Cure(before > 0, "the lease notified its work of the loss %.0f ms before B had the lock", milliseconds(before))
-	return nil
-}
-
-// proxyTo returns a proxy to the Redis of the stores.
-func proxyTo(ctx context.Context, s *stores) (*testbed.Proxy, error) {
-	options, err := redis.ParseURL(s.Redis)
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := testbed.NewProxy(ctx, options.Addr)
-	if err == nil {
-		s.r.Defer(proxy.Close)
-	}
-	return proxy, err
 }

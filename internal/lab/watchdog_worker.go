@@ -14,34 +14,18 @@ const pointRenewed = "renewed"
 // watchdogWorker holds a lease of the product. With lock=textbook in its task, it holds the textbook lock: SET with
 // NX and a TTL. A goroutine sets the TTL again every third of it. The watchdog does not know whether the work
 // continues, and ignores its errors.
-func watchdogWorker(ctx context.Context, w *Worker) error {
+func watchdogWorker(ctx context.Context, w *Worker) {
 	if w.Task["lock"] != "textbook" {
-		return leaseWorker(ctx, w)
+		leaseWorker(ctx, w)
+		return
 	}
-	ttl, err := w.duration("ttl")
-	if err != nil {
-		return err
-	}
-	rdb, err := redisx.New(w.Task["redis"])
-	if err != nil {
-		return err
-	}
+	ttl := w.duration("ttl")
+	rdb := must(redisx.New(w.Task["redis"]))
 	defer rdb.Close()
-	if err := w.Stops(pointReady, ""); err != nil {
-		return err
-	}
+	w.Stops(pointReady, "")
 	key := "textbook:" + w.Task["key"]
-	for {
-		taken, err := rdb.SetNX(ctx, key, w.Task["name"], ttl).Result()
-		if err != nil {
-			return err
-		}
-		if taken {
-			break
-		}
-		if !backoff.Jitter(ctx, ttl/20) {
-			return ctx.Err()
-		}
+	for !must(rdb.SetNX(ctx, key, w.Task["name"], ttl).Result()) {
+		backoff.Jitter(ctx, ttl/20)
 	}
 	go func() { // the watchdog ends with the process, whatever becomes of the work
 		for tick := time.NewTicker(ttl / 3); ; <-tick.C {
@@ -52,8 +36,6 @@ func watchdogWorker(ctx context.Context, w *Worker) error {
 			cancel()
 		}
 	}()
-	if err := w.Stops(pointLocked, ""); err != nil {
-		return err
-	}
-	return w.Stops(pointDone, "")
+	w.Stops(pointLocked, "")
+	w.Stops(pointDone, "")
 }

@@ -52,22 +52,21 @@ func (w *Worker) Says(point, format string, args ...any) {
 	w.out.Encode(Report{point, time.Now(), fmt.Sprintf(format, args...)}) //nolint:errcheck,errchkjson // the lab has ended
 }
 
-// Stops reports a point, and waits until the lab lets it continue. It returns an error when the lab has ended.
-func (w *Worker) Stops(point, format string, args ...any) error {
+// Stops reports a point, and waits until the lab lets it continue. It ends the worker when the lab has ended.
+func (w *Worker) Stops(point, format string, args ...any) {
 	w.Says(point, format, args...)
 	if !w.lines.Scan() {
-		return errors.Join(io.ErrUnexpectedEOF, w.lines.Err())
+		check(errors.Join(io.ErrUnexpectedEOF, w.lines.Err()))
 	}
-	return nil
 }
 
 // at reports a point, and stops there if the task names it in "stop".
-func (w *Worker) at(point, format string, args ...any) error {
+func (w *Worker) at(point, value string) {
 	if slices.Contains(strings.Split(w.Task["stop"], ","), point) {
-		return w.Stops(point, format, args...)
+		w.Stops(point, "%s", value)
+	} else {
+		w.Says(point, "%s", value)
 	}
-	w.Says(point, format, args...)
-	return nil
 }
 
 // Process is a worker as its lab sees it.
@@ -81,20 +80,13 @@ type Process struct {
 }
 
 // Start starts a worker of this lab. It ends with the run.
-func (r *Run) Start(ctx context.Context, name string, task map[string]string) (*Process, error) {
+func (r *Run) Start(ctx context.Context, name string, task map[string]string) *Process {
 	p := &Process{Name: name, reports: make(chan Report, 64)}
 	p.cmd = exec.CommandContext(context.WithoutCancel(ctx), r.Executable, "lab", "worker", r.lab.Name) //nolint:gosec // our own binary
 	p.cmd.Stderr, p.cmd.Env = &p.stderr, fleet.Environment()
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	if p.in, err = p.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	if err := p.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start worker %s: %w", name, err)
-	}
+	out := must(p.cmd.StdoutPipe())
+	p.in = must(p.cmd.StdinPipe())
+	check(p.cmd.Start())
 	ended := make(chan struct{})
 	go func() { // ends with the process, which ends with its input
 		defer close(ended)
@@ -117,14 +109,24 @@ func (r *Run) Start(ctx context.Context, name string, task map[string]string) (*
 		<-ended
 		return nil
 	})
-	if task == nil {
-		task = map[string]string{}
-	}
-	return p, json.NewEncoder(p.in).Encode(task)
+	check(json.NewEncoder(p.in).Encode(task))
+	return p
+}
+
+// ready starts a worker, and waits until it is ready.
+func (r *Run) ready(ctx context.Context, name string, task map[string]string) *Process {
+	p := r.Start(ctx, name, task)
+	p.Until(ctx, pointReady)
+	return p
 }
 
 // Until returns the report of the first of some points, as soon as the worker reaches it. It forgets reports of other points.
-func (p *Process) Until(ctx context.Context, points ...string) (Report, error) {
+func (p *Process) Until(ctx context.Context, points ...string) Report {
+	return must(p.next(ctx, points...))
+}
+
+// next is Until for a caller that handles the error.
+func (p *Process) next(ctx context.Context, points ...string) (Report, error) {
 	for {
 		select {
 		case report, ok := <-p.reports:
@@ -141,27 +143,22 @@ func (p *Process) Until(ctx context.Context, points ...string) (Report, error) {
 }
 
 // Continue lets the worker continue after the point at which it stops.
-func (p *Process) Continue() error {
-	_, err := io.WriteString(p.in, "\n")
-	return err
-}
+func (p *Process) Continue() { must(io.WriteString(p.in, "\n")) }
 
 // To is Continue and then Until.
-func (p *Process) To(ctx context.Context, point string) (Report, error) {
-	if err := p.Continue(); err != nil {
-		return Report{}, err
-	}
+func (p *Process) To(ctx context.Context, point string) Report {
+	p.Continue()
 	return p.Until(ctx, point)
 }
 
 // Pause stops the process with SIGSTOP.
-func (p *Process) Pause() error { return testbed.Suspend(p.cmd.Process) }
+func (p *Process) Pause() { check(testbed.Suspend(p.cmd.Process)) }
 
 // Resume ends Pause.
-func (p *Process) Resume() error { return testbed.Continue(p.cmd.Process) }
+func (p *Process) Resume() { check(testbed.Continue(p.cmd.Process)) }
 
 // Kill ends the process at once, as a crash would.
-func (p *Process) Kill() error { return p.cmd.Process.Signal(os.Kill) }
+func (p *Process) Kill() { check(p.cmd.Process.Signal(os.Kill)) }
 
 // ending keeps the last bytes that were written.
 type ending struct {

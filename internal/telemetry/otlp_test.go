@@ -48,7 +48,6 @@ func TestExport(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		variable string // set to the receiver's URL and path
-		config   string // Endpoint: the receiver's URL and this, if not empty
 		off      string // set to value
 		value    string
 		path     string
@@ -63,7 +62,7 @@ func TestExport(t *testing.T) {
 			want: map[string]bool{"POST /own/path": true},
 		},
 		{
-			name: "configuration before environment", variable: general, path: "/general", config: "/below/",
+			name: "environment, below a path", variable: general, path: "/below/",
 			want: map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
 		},
 		{name: "nowhere", want: map[string]bool{}},
@@ -73,7 +72,7 @@ func TestExport(t *testing.T) {
 			want: map[string]bool{"POST /v1/metrics": true},
 		},
 		{
-			name: "no metrics", config: "/", off: "OTEL_METRICS_EXPORTER", value: "none",
+			name: "no metrics", variable: general, off: "OTEL_METRICS_EXPORTER", value: "none",
 			want: map[string]bool{"POST /v1/traces": true},
 		},
 	} {
@@ -88,11 +87,7 @@ func TestExport(t *testing.T) {
 			if c.variable != "" {
 				t.Setenv(c.variable, url+c.path)
 			}
-			var config telemetry.Config
-			if c.config != "" {
-				config.Endpoint = url + c.config
-			}
-			tel, err := telemetry.Setup(t.Context(), config)
+			tel, err := telemetry.Setup(t.Context(), telemetry.Config{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +125,8 @@ func TestShutdownEndsWithItsContext(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-stop }))
 	defer s.Close()
 	defer close(stop)
-	tel, err := telemetry.Setup(t.Context(), telemetry.Config{Endpoint: s.URL})
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", s.URL)
+	tel, err := telemetry.Setup(t.Context(), telemetry.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,17 +10,17 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
+	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/stock"
 )
 
 // Audit returns the audits of all SKUs.
 type Audit func(ctx context.Context) ([]stock.Audit, error)
 
-// OversoldConfig configures [WatchOversold].
-type OversoldConfig struct {
-	Interval time.Duration // least time from one audit to the next; default 10 s
-	Timeout  time.Duration // of one audit; default 1 min
-}
+const (
+	auditInterval = 10 * time.Second // least time from one audit to the next
+	auditTimeout  = time.Minute      // of one audit
+)
 
 // pausePerAudit bounds the load of audits on the database: the pause after an audit is this many times its duration.
 const pausePerAudit = 20
@@ -31,7 +30,7 @@ const pausePerAudit = 20
 // older than the interval, the collection requests another one, which run starts; after a long audit, run pauses first.
 // The caller must call run, which blocks until ctx ends and returns nil. Calls of audit never overlap, and audit should return
 // soon after its context ends. If the latest audit failed, both gauges are absent and shop_audit_failures_total is higher by 1.
-func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run func(ctx context.Context) error, err error) {
+func WatchOversold(mp metric.MeterProvider, audit Audit) (run func(ctx context.Context) error, err error) {
 	m := mp.Meter(scope)
 	units, err1 := m.Int64ObservableGauge("shop_oversold_units",
 		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."))
@@ -42,12 +41,7 @@ func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run 
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("telemetry: oversold units: %w", err)
 	}
-	o := &oversold{
-		audit:     audit,
-		interval:  cmp.Or(c.Interval, 10*time.Second),
-		timeout:   cmp.Or(c.Timeout, time.Minute),
-		requested: make(chan struct{}, 1),
-	}
+	o := &oversold{audit: audit, requested: make(chan struct{}, 1)}
 	_, err = m.RegisterCallback(func(_ context.Context, to metric.Observer) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
@@ -73,8 +67,6 @@ func WatchOversold(mp metric.MeterProvider, audit Audit, c OversoldConfig) (run 
 // oversold keeps the latest audit.
 type oversold struct {
 	audit     Audit
-	interval  time.Duration
-	timeout   time.Duration
 	requested chan struct{} // of capacity 1: metrics were collected
 
 	mu       sync.Mutex
@@ -93,10 +85,7 @@ func (o *oversold) run(ctx context.Context) error {
 		}
 		start := time.Now()
 		o.refresh(ctx)
-		pause := max(o.interval-time.Since(start), pausePerAudit*time.Since(start))
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, max(auditInterval-time.Since(start), pausePerAudit*time.Since(start))) {
 			return nil
 		}
 	}
@@ -105,7 +94,7 @@ func (o *oversold) run(ctx context.Context) error {
 // refresh runs an audit. If it fails, the previous result is dropped as well.
 func (o *oversold) refresh(ctx context.Context) {
 	start := time.Now()
-	limited, cancel := context.WithTimeout(ctx, o.timeout)
+	limited, cancel := context.WithTimeout(ctx, auditTimeout)
 	defer cancel()
 	audits, err := o.audit(limited)
 	o.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // watchOversold audits until the test ends.
 func watchOversold(t *testing.T, mp metric.MeterProvider, audit telemetry.Audit) {
 	t.Helper()
-	run, err := telemetry.WatchOversold(mp, audit, telemetry.OversoldConfig{})
+	run, err := telemetry.WatchOversold(mp, audit)
 	if err != nil {
 		t.Fatal(err)
 	}

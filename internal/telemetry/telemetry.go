@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
@@ -32,17 +33,8 @@ const maxScrapes = 4
 
 // Config configures [Setup].
 type Config struct {
-	Service  string // service.name; default "shop"
 	Version  string // service.version; default none
 	Instance string // service.instance.id; default none
-
-	// Endpoint is the base URL of an OTLP/HTTP receiver of traces and metrics,
-	// http://HOST:4318. Default: OTEL_EXPORTER_OTLP_ENDPOINT, or the variable
-	// for the one signal; when those are empty too, nothing is exported. All
-	// other OTEL_EXPORTER_OTLP_ variables (headers, timeout, certificates)
-	// apply in any case. OTEL_TRACES_EXPORTER=none, OTEL_METRICS_EXPORTER=none and
-	// OTEL_SDK_DISABLED=true, which is both, win over all of them; the page for Prometheus stays.
-	Endpoint string
 
 	// Spans receives each span as soon as it ends, instead of the OTLP
 	// endpoint. It is for tests.
@@ -66,15 +58,18 @@ type Telemetry struct {
 	shutdown []func(context.Context) error
 }
 
-// Setup creates the providers that c and the environment configure. It fails if an
-// endpoint is no URL. It does not wait for a receiver, because the service works
+// Setup creates the providers that c and the environment configure. Traces and metrics are exported to
+// OTEL_EXPORTER_OTLP_ENDPOINT, or to the variable for the one signal; when both are empty, nothing is. All other
+// OTEL_EXPORTER_OTLP_ variables (headers, timeout, certificates) apply. OTEL_TRACES_EXPORTER=none,
+// OTEL_METRICS_EXPORTER=none and OTEL_SDK_DISABLED=true, which is both, win over all of them; the page for Prometheus
+// stays. It fails if an endpoint is no URL. It does not wait for a receiver, because the service works
 // without one. The caller must call Shutdown.
 func Setup(ctx context.Context, c Config) (*Telemetry, error) {
-	traces, err := endpoint(c.Endpoint, "TRACES")
+	traces, err := exports("TRACES")
 	if err != nil {
 		return nil, err
 	}
-	metrics, err := endpoint(c.Endpoint, "METRICS")
+	metrics, err := exports("METRICS")
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +95,7 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 // describe returns the resource attributes of all spans and metrics. The
 // operator's OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME override them.
 func describe(ctx context.Context, c Config) (*resource.Resource, error) {
-	attrs := []attribute.KeyValue{semconv.ServiceName(cmp.Or(c.Service, "shop"))}
+	attrs := []attribute.KeyValue{semconv.ServiceName("shop")}
 	if c.Version != "" {
 		attrs = append(attrs, semconv.ServiceVersion(c.Version))
 	}
@@ -115,13 +110,13 @@ func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 }
 
 // trace sets up the tracer provider.
-func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, to target, spans sdktrace.SpanExporter) error {
+func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, export bool, spans sdktrace.SpanExporter) error {
 	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
 	switch {
 	case spans != nil:
 		opts = append(opts, sdktrace.WithSyncer(spans))
-	case to.export:
-		e, err := to.spans(ctx)
+	case export:
+		e, err := otlptracehttp.New(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: export traces: %w", err)
 		}
@@ -137,7 +132,7 @@ func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, to target
 }
 
 // measure sets up the meter provider and the handler for Prometheus.
-func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, to target) error {
+func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export bool) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	page, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithoutScopeInfo())
@@ -149,8 +144,8 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, to targ
 		sdkmetric.WithReader(page),
 		sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: "http.server.*"}, sdkmetric.Stream{AttributeFilter: bounded})),
 	}
-	if to.export {
-		e, err := to.metrics(ctx)
+	if export {
+		e, err := otlpmetrichttp.New(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: export metrics: %w", err)
 		}

@@ -97,11 +97,7 @@ func (t *Timers) Offset(kind string, offset time.Duration) {
 // Leading implements [timeout.Observer].
 func (t *Timers) Leading(kind string, leads bool) {
 	k := t.of(kind)
-	var n int64
-	if leads {
-		n = 1
-	}
-	k.leading.Record(k.ctx, n, k.plain)
+	k.leading.Record(k.ctx, number(leads), k.plain)
 	t.log.LogAttrs(t.ctx, slog.LevelInfo, "timer leadership changed", slog.String("kind", kind), slog.Bool("leads", leads))
 }
 

@@ -14,6 +14,9 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
+// countTimeout is the time limit of one count.
+const countTimeout = 2 * time.Second
+
 // TimerStats counts stored timers; [timeout.Queue.Stats] does.
 type TimerStats func(ctx context.Context) ([]timeout.Stats, error)
 
@@ -21,7 +24,6 @@ type TimerStats func(ctx context.Context) ([]timeout.Stats, error)
 type WatchTimersConfig struct {
 	Canary   bool          // the label role is canary, or else base
 	Interval time.Duration // least time from one count to the next; default 10 s
-	Timeout  time.Duration // of one count; default 2 s
 }
 
 // WatchTimers registers gauges of what stats counts. A collection of metrics calls stats if the latest
@@ -44,7 +46,7 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return fmt.Errorf("telemetry: timer gauges: %w", err)
 	}
-	w := &timerStock{stats: stats, interval: cmp.Or(c.Interval, 10*time.Second), timeout: cmp.Or(c.Timeout, 2*time.Second)}
+	w := &timerStock{stats: stats, interval: cmp.Or(c.Interval, 10*time.Second)}
 	_, err = m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		for _, s := range w.latest(ctx) {
 			kind := metric.WithAttributes(attribute.String("kind", s.Kind), role(c.Canary))
@@ -65,18 +67,10 @@ func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig)
 	return nil
 }
 
-func number(b bool) int64 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // timerStock remembers the latest count.
 type timerStock struct {
 	stats    TimerStats
 	interval time.Duration
-	timeout  time.Duration
 
 	mu   sync.Mutex // held during a count, so that concurrent collections wait for its result
 	next time.Time  // when the latest count expires
@@ -90,7 +84,7 @@ func (w *timerStock) latest(ctx context.Context) []timeout.Stats {
 	if time.Now().Before(w.next) {
 		return w.last
 	}
-	call, cancel := context.WithTimeout(ctx, w.timeout)
+	call, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 	all, err := w.stats(call)
 	if err != nil {

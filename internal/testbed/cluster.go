@@ -35,8 +35,7 @@ type Cluster struct {
 }
 
 // StartCluster runs six servers on free loopback ports, and joins them. It returns when all six find the cluster
-// complete, and every master has a replica that is in step. It needs Redis 7. The end of ctx gives up the start; it
-// does not end servers that are running. The error is ErrNotInstalled when there is no redis-server.
+// complete, and every master has a replica that is in step. It needs Redis 7.
 func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
 	c := &Cluster{}
 	if err := c.start(ctx, cfg); err != nil {
@@ -93,12 +92,12 @@ func (c *Cluster) join(ctx context.Context) error {
 		}
 	}
 	for _, node := range c.nodes[1:] {
-		if err := until(ctx, func(ctx context.Context) error { return node.ask(ctx, c.meetFirst(ids[0])) }); err != nil {
+		if err := until(ctx, "meet", func(ctx context.Context) error { return node.ask(ctx, c.meetFirst(ids[0])) }); err != nil {
 			return err
 		}
 	}
 	for i, node := range c.nodes[masters:] {
-		err := until(ctx, func(ctx context.Context) error {
+		err := until(ctx, "replicate", func(ctx context.Context) error {
 			return node.ask(ctx, func(ctx context.Context, r *redis.Client) error {
 				return r.ClusterReplicate(ctx, ids[i]).Err()
 			})
@@ -128,16 +127,7 @@ func (c *Cluster) meetFirst(id string) func(ctx context.Context, r *redis.Client
 }
 
 // Addrs are the addresses of the six nodes, as HOST:PORT.
-func (c *Cluster) Addrs() []string {
-	addrs := make([]string, 0, len(c.nodes))
-	for _, node := range c.nodes {
-		addrs = append(addrs, node.addr)
-	}
-	return addrs
-}
-
-// Nodes are the servers behind Addrs, to be paused, killed and restarted.
-func (c *Cluster) Nodes() []*Redis { return slices.Clone(c.nodes) }
+func (c *Cluster) Addrs() []string { return addrsOf(c.nodes) }
 
 // MasterOf is the node that has the slot of key, as most of the nodes that answer
 // see it.

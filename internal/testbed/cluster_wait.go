@@ -14,7 +14,7 @@ import (
 // and every node that answers finds the cluster complete. It fails when ctx ends,
 // after a minute at the latest.
 func (c *Cluster) WaitForFailover(ctx context.Context, key string, old *Redis) error {
-	err := until(ctx, func(ctx context.Context) error {
+	return until(ctx, "failover", func(ctx context.Context) error {
 		master, err := c.MasterOf(ctx, key)
 		if err != nil {
 			return err
@@ -32,16 +32,12 @@ func (c *Cluster) WaitForFailover(ctx context.Context, key string, old *Redis) e
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("failover: %w", err)
-	}
-	return nil
 }
 
 // WaitReady waits until the cluster is as after StartCluster. All six servers have
 // to run. It fails when ctx ends, after a minute at the latest.
 func (c *Cluster) WaitReady(ctx context.Context) error {
-	err := until(ctx, func(ctx context.Context) error {
+	return until(ctx, "cluster is not ready", func(ctx context.Context) error {
 		for _, node := range c.nodes {
 			if err := node.ask(ctx, c.settled); err != nil {
 				return err
@@ -49,10 +45,6 @@ func (c *Cluster) WaitReady(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("cluster is not ready: %w", err)
-	}
-	return nil
 }
 
 // complete asks whether a node would serve.

@@ -5,8 +5,8 @@
 //
 // StartRedis and StartMariaDB run a server as a child process on a free loopback port, with its data in a temporary
 // folder. They return when the server answers in its own protocol and has proved to be that child. An open port
-// alone proves nothing: another process may listen behind it. If a server is not installed, the error is
-// ErrNotInstalled.
+// alone proves nothing: another process may listen behind it. The end of the context gives up a start, and does not end
+// a server that is running. If a server is not installed, the error is ErrNotInstalled.
 //
 // StartEtcd and StartEtcdCluster start one or three members of etcd, StartZooKeeper and StartZooKeeperEnsemble
 // those of ZooKeeper. StartSentinel and StartCluster start groups of Redis servers that replace a dead master with

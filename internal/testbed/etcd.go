@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -35,34 +36,24 @@ type Etcd struct {
 	peer string // where the other members reach it, as HOST:PORT
 }
 
-// StartEtcd runs a cluster of one server on free loopback ports and returns when it
-// has answered a linearizable read. The end of ctx gives up the start; it does not
-// end a server that is running. The error is ErrNotInstalled when there is no etcd.
+// StartEtcd runs a cluster of one server on free loopback ports and returns when it has answered a linearizable read.
 func StartEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 	e, err := openEtcd(ctx, cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	err = retryPort(ctx, func(int) error {
+	return e, e.startOn(ctx, func(int) error {
 		if err := e.place(ctx); err != nil {
 			return err
 		}
 		e.args = cfg.args(e, []*Etcd{e})
-		return e.start(ctx)
+		return nil
 	})
-	if err != nil {
-		return nil, errors.Join(err, e.Close())
-	}
-	return e, nil
 }
 
 // openEtcd prepares a member whose name no other server has.
 func openEtcd(ctx context.Context, folder string) (*Etcd, error) {
-	path, err := locate("etcd")
-	if err != nil {
-		return nil, err
-	}
-	process, err := openProcess(ctx, "etcd", path, folder)
+	process, err := openProcess(ctx, "etcd", "etcd", folder)
 	if err != nil {
 		return nil, err
 	}
@@ -74,13 +65,9 @@ func openEtcd(ctx context.Context, folder string) (*Etcd, error) {
 // place finds ports for a member. It is for a server that has no data yet: etcd
 // writes its address down.
 func (e *Etcd) place(ctx context.Context) error {
-	ports := make([]int, 2)
-	for i := range ports {
-		port, err := freePort(ctx)
-		if err != nil {
-			return err
-		}
-		ports[i] = port
+	ports, err := freePorts(ctx, 2)
+	if err != nil {
+		return err
 	}
 	e.addr, e.peer = loopback(ports[0]), loopback(ports[1])
 	return e.erase()
@@ -88,10 +75,7 @@ func (e *Etcd) place(ctx context.Context) error {
 
 // args are the options of member e of a cluster.
 func (cfg EtcdConfig) args(e *Etcd, members []*Etcd) []string {
-	election := cfg.Election
-	if election == 0 {
-		election = 500 * time.Millisecond
-	}
+	election := cmp.Or(cfg.Election, 500*time.Millisecond)
 	cluster := make([]string, 0, len(members))
 	for _, m := range members {
 		cluster = append(cluster, m.name+"=http://"+m.peer)

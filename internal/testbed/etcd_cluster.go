@@ -5,7 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // etcdMembers is how many servers a cluster has: it works on with two of them.
@@ -14,10 +15,8 @@ const etcdMembers = 3
 // EtcdCluster is etcd on three servers.
 type EtcdCluster struct{ members []*Etcd }
 
-// StartEtcdCluster runs three servers on free loopback ports and returns when each
-// of them has answered a linearizable read. The end of ctx gives up the start; it
-// does not end servers that are running. The error is ErrNotInstalled when there is
-// no etcd.
+// StartEtcdCluster runs three servers on free loopback ports and returns when each of them has answered a linearizable
+// read.
 func StartEtcdCluster(ctx context.Context, cfg EtcdConfig) (*EtcdCluster, error) {
 	c := &EtcdCluster{}
 	for range etcdMembers {
@@ -47,30 +46,16 @@ func (c *EtcdCluster) start(ctx context.Context, cfg EtcdConfig) error {
 			return err
 		}
 	}
-	errs := make([]error, len(c.members))
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var starts sync.WaitGroup
-	for i, e := range c.members {
+	starts, ctx := errgroup.WithContext(ctx)
+	for _, e := range c.members {
 		e.args = cfg.args(e, c.members)
-		starts.Go(func() {
-			if errs[i] = e.start(ctx); errs[i] != nil {
-				cancel()
-			}
-		})
+		starts.Go(func() error { return e.start(ctx) })
 	}
-	starts.Wait()
-	return errors.Join(errs...)
+	return starts.Wait()
 }
 
 // Addrs are the addresses of the servers, as HOST:PORT.
-func (c *EtcdCluster) Addrs() []string {
-	addrs := make([]string, 0, len(c.members))
-	for _, e := range c.members {
-		addrs = append(addrs, e.addr)
-	}
-	return addrs
-}
+func (c *EtcdCluster) Addrs() []string { return addrsOf(c.members) }
 
 // Members are the servers behind Addrs, to be paused, killed and restarted. One that
 // is killed while another one is unavailable cannot be restarted before that has recovered.
@@ -80,7 +65,7 @@ func (c *EtcdCluster) Members() []*Etcd { return slices.Clone(c.members) }
 // fails when ctx ends, after a minute at the latest.
 func (c *EtcdCluster) Leader(ctx context.Context) (*Etcd, error) {
 	var leader *Etcd
-	err := until(ctx, func(ctx context.Context) error {
+	err := until(ctx, "etcd", func(ctx context.Context) error {
 		ids, votes := map[string]*Etcd{}, map[string]int{}
 		for _, e := range c.members {
 			one, cancel := context.WithTimeout(ctx, attemptTimeout/4)
@@ -99,17 +84,8 @@ func (c *EtcdCluster) Leader(ctx context.Context) (*Etcd, error) {
 		}
 		return fmt.Errorf("no leader: %v", votes)
 	})
-	if err != nil {
-		return nil, fmt.Errorf("etcd: %w", err)
-	}
-	return leader, nil
+	return leader, err
 }
 
 // Close kills the servers and removes what they wrote.
-func (c *EtcdCluster) Close() error {
-	var errs []error
-	for _, e := range c.members {
-		errs = append(errs, e.Close())
-	}
-	return errors.Join(errs...)
-}
+func (c *EtcdCluster) Close() error { return closeAll(c.members) }

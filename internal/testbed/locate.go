@@ -47,6 +47,19 @@ func freePort(ctx context.Context) (int, error) {
 	return port, ln.Close()
 }
 
+// freePorts returns several free ports.
+func freePorts(ctx context.Context, n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		port, err := freePort(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ports[i] = port
+	}
+	return ports, nil
+}
+
 // freeListener is freePort with the port in use.
 func freeListener(ctx context.Context) (net.Listener, int, error) {
 	const lowest, ports, attempts = 20000, 12000, 100
@@ -67,19 +80,3 @@ func freeListener(ctx context.Context) (net.Listener, int, error) {
 
 // loopback is the address of a port on this machine.
 func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
-
-// retryPort calls start with free ports until the server does not exit. Between the search for a port and its use,
-// another process may take the port.
-func retryPort(ctx context.Context, start func(port int) error) error {
-	var err error
-	for range startAttempts {
-		var port int
-		if port, err = freePort(ctx); err != nil {
-			return err
-		}
-		if err = start(port); !errors.Is(err, errExited) {
-			return err
-		}
-	}
-	return err
-}

@@ -34,20 +34,14 @@ type MariaDB struct {
 	data string
 }
 
-// StartMariaDB runs a MariaDB server on a free loopback port and returns when it
-// executes SQL and has the database DefaultDatabase. The user is root, without
-// a password. The end of ctx gives up the start; it does not end a server that is
-// running. The error is ErrNotInstalled when mariadbd or mariadb-install-db is missing.
+// StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
+// DefaultDatabase. The user is root, without a password. It needs mariadbd and mariadb-install-db.
 func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
-	path, err := locate("mariadbd")
-	if err != nil {
-		return nil, err
-	}
 	install, err := locate("mariadb-install-db")
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "mariadb", path, cfg.Dir)
+	process, err := openProcess(ctx, "mariadb", "mariadbd", cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -76,10 +70,10 @@ func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) 
 			return err
 		}
 	}
-	err := retryPort(ctx, func(port int) error {
+	err := m.startOn(ctx, func(port int) error {
 		m.addr = loopback(port)
 		m.args = append(cfg.args(port, m.data), "--tmpdir="+tmp)
-		return m.Process.start(ctx)
+		return nil
 	})
 	if err != nil {
 		return err

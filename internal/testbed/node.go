@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -18,11 +19,7 @@ import (
 // because a member stores its role there, for the time after Restart. The function settings is called for each port
 // that is tried.
 func startNode(ctx context.Context, name string, settings func(port int) ([]string, error), args ...string) (*Redis, error) {
-	path, err := locate("redis-server")
-	if err != nil {
-		return nil, err
-	}
-	process, err := openProcess(ctx, name, path, "")
+	process, err := openProcess(ctx, name, "redis-server", "")
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +27,7 @@ func startNode(ctx context.Context, name string, settings func(port int) ([]stri
 	process.ready = r.ready
 	file := filepath.Join(process.folder, "redis.conf")
 	process.args = append([]string{file}, args...)
-	err = retryPort(ctx, func(port int) error {
+	return r, process.startOn(ctx, func(port int) error {
 		r.addr = loopback(port)
 		lines, err := settings(port)
 		if err != nil {
@@ -39,15 +36,8 @@ func startNode(ctx context.Context, name string, settings func(port int) ([]stri
 		lines = append([]string{
 			"bind 127.0.0.1", fmt.Sprintf("port %d", port), "dir " + strconv.Quote(process.folder), "daemonize no",
 		}, lines...)
-		if err := os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600); err != nil {
-			return err
-		}
-		return process.start(ctx)
+		return os.WriteFile(file, []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 	})
-	if err != nil {
-		return nil, errors.Join(err, process.Close())
-	}
-	return r, nil
 }
 
 // replicating are the settings of a data node. A replica does not wait for
@@ -95,8 +85,8 @@ func expectLines(text string, lines ...string) error {
 	return nil
 }
 
-// until repeats a question until the answer is nil. It is bounded as a start is.
-func until(ctx context.Context, question func(ctx context.Context) error) error {
+// until repeats a question until the answer is nil. It is bounded as a start is. The error names what is not so.
+func until(ctx context.Context, what string, question func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	pause := time.NewTicker(5 * pollInterval)
@@ -109,13 +99,22 @@ func until(ctx context.Context, question func(ctx context.Context) error) error 
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
-			return errors.Join(ctx.Err(), err)
+			return fmt.Errorf("%s: %w", what, errors.Join(ctx.Err(), err))
 		}
 	}
 }
 
+// addrsOf returns the addresses of servers.
+func addrsOf[S interface{ Addr() string }](servers []S) []string {
+	addrs := make([]string, len(servers))
+	for i, server := range servers {
+		addrs[i] = server.Addr()
+	}
+	return addrs
+}
+
 // closeAll closes what has been started of a group.
-func closeAll(nodes []*Redis) error {
+func closeAll[S io.Closer](nodes []S) error {
 	var errs []error
 	for _, node := range nodes {
 		errs = append(errs, node.Close())

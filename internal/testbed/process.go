@@ -47,8 +47,12 @@ type Process struct {
 	closed  bool   // guarded by mu
 }
 
-// openProcess prepares a folder and a guard. A temporary folder is removed by the guard.
-func openProcess(ctx context.Context, name, path, folder string) (*Process, error) {
+// openProcess finds a program, and prepares a folder and a guard. A temporary folder is removed by the guard.
+func openProcess(ctx context.Context, name, program, folder string) (*Process, error) {
+	path, err := locate(program)
+	if err != nil {
+		return nil, err
+	}
 	temporary := ""
 	if folder == "" {
 		created, err := os.MkdirTemp("", "shop-"+name+"-")
@@ -83,6 +87,28 @@ func (p *Process) PID() int {
 		return 0
 	}
 	return p.current.cmd.Process.Pid
+}
+
+// startOn starts the server on a free port, for which prepare sets it up. It repeats that if the server exits: between
+// the search for a port and its use, another process may take the port. After an error the server is closed.
+func (p *Process) startOn(ctx context.Context, prepare func(port int) error) error {
+	var err error
+	for range startAttempts {
+		var port int
+		if port, err = freePort(ctx); err == nil {
+			err = prepare(port)
+		}
+		if err == nil {
+			err = p.start(ctx)
+		}
+		if !errors.Is(err, errExited) {
+			break
+		}
+	}
+	if err != nil {
+		return errors.Join(err, p.Close())
+	}
+	return nil
 }
 
 // start launches the server and waits until it is ready.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -34,29 +33,19 @@ type Redis struct {
 	addr string
 }
 
-// StartRedis runs a Redis server on a free loopback port and returns when it
-// answers. The end of ctx gives up the start; it does not end a server that is
-// running. The error is ErrNotInstalled when there is no redis-server.
+// StartRedis runs a Redis server on a free loopback port and returns when it answers.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
-	path, err := locate("redis-server")
-	if err != nil {
-		return nil, err
-	}
-	process, err := openProcess(ctx, "redis", path, cfg.Dir)
+	process, err := openProcess(ctx, "redis", "redis-server", cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	r := &Redis{Process: process}
 	process.ready = r.ready
-	err = retryPort(ctx, func(port int) error {
+	return r, process.startOn(ctx, func(port int) error {
 		r.addr = loopback(port)
 		process.args = cfg.args(port, process.folder)
-		return process.start(ctx)
+		return nil
 	})
-	if err != nil {
-		return nil, errors.Join(err, process.Close())
-	}
-	return r, nil
 }
 
 func (cfg RedisConfig) args(port int, folder string) []string {
@@ -78,9 +67,32 @@ func (r *Redis) URL() string { return "redis://" + r.addr + "/0" }
 
 // ready asks who answers. A server that still loads its data answers -LOADING to PING.
 func (r *Redis) ready(ctx context.Context, pid int) error {
+	return talk(ctx, r.addr, func(conn net.Conn) error {
+		answers := bufio.NewReader(conn)
+		if _, err := io.WriteString(conn, "PING\r\nINFO server\r\n"); err != nil {
+			return err
+		}
+		pong, err := answers.ReadString('\n')
+		if err != nil || !strings.HasPrefix(pong, "+PONG") {
+			return fmt.Errorf("ping: %s", cmp.Or(strings.TrimSpace(pong), fmt.Sprint(err)))
+		}
+		for {
+			line, err := answers.ReadString('\n')
+			if err != nil {
+				return fmt.Errorf("info: %w", err)
+			}
+			if id, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
+				return expect("process", id, strconv.Itoa(pid))
+			}
+		}
+	})
+}
+
+// talk opens a connection that ends with ctx, for f.
+func talk(ctx context.Context, address string, f func(conn net.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", r.addr)
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -89,23 +101,7 @@ func (r *Redis) ready(ctx context.Context, pid int) error {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	answers := bufio.NewReader(conn)
-	if _, err := io.WriteString(conn, "PING\r\nINFO server\r\n"); err != nil {
-		return err
-	}
-	pong, err := answers.ReadString('\n')
-	if err != nil || !strings.HasPrefix(pong, "+PONG") {
-		return fmt.Errorf("ping: %s", cmp.Or(strings.TrimSpace(pong), fmt.Sprint(err)))
-	}
-	for {
-		line, err := answers.ReadString('\n')
-		if err != nil {
-			return fmt.Errorf("info: %w", err)
-		}
-		if id, ok := strings.CutPrefix(strings.TrimSpace(line), "process_id:"); ok {
-			return expect("process", id, strconv.Itoa(pid))
-		}
-	}
+	return f(conn)
 }
 
 // expect fails when another server than ours answers.

@@ -37,8 +37,7 @@ type Sentinel struct {
 }
 
 // StartSentinel runs the five servers on free loopback ports. It returns when the sentinels know each other, agree on
-// the master, and can replace it by a replica that is in step. The end of ctx gives up the start; it does not end
-// servers that are running. The error is ErrNotInstalled when there is no redis-server.
+// the master, and can replace it by a replica that is in step.
 func StartSentinel(ctx context.Context, cfg SentinelConfig) (*Sentinel, error) {
 	s := &Sentinel{}
 	if err := s.start(ctx, cfg); err != nil {
@@ -66,8 +65,8 @@ func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
 	}); err != nil {
 		return err
 	}
-	if err := until(ctx, func(ctx context.Context) error { return s.replicates(ctx, master) }); err != nil {
-		return fmt.Errorf("replication: %w", err)
+	if err := until(ctx, "replication", func(ctx context.Context) error { return s.replicates(ctx, master) }); err != nil {
+		return err
 	}
 	for range sentinels {
 		watcher, err := startWatcher(ctx, cfg, host, port)
@@ -115,13 +114,7 @@ func (r *Redis) hurry(ctx context.Context) error {
 func (s *Sentinel) MasterName() string { return masterName }
 
 // SentinelAddrs are the addresses of the sentinels, as HOST:PORT.
-func (s *Sentinel) SentinelAddrs() []string {
-	addrs := make([]string, 0, len(s.watchers))
-	for _, w := range s.watchers {
-		addrs = append(addrs, w.addr)
-	}
-	return addrs
-}
+func (s *Sentinel) SentinelAddrs() []string { return addrsOf(s.watchers) }
 
 // Sentinels are the servers behind SentinelAddrs, to be paused or killed.
 func (s *Sentinel) Sentinels() []*Redis { return slices.Clone(s.watchers) }

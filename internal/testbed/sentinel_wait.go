@@ -15,7 +15,7 @@ import (
 // sentinels that answer name it, and it takes writes. It fails when ctx ends, after
 // a minute at the latest.
 func (s *Sentinel) WaitForFailover(ctx context.Context, old *Redis) error {
-	err := until(ctx, func(ctx context.Context) error {
+	return until(ctx, "failover", func(ctx context.Context) error {
 		master, err := s.Master(ctx)
 		if err != nil {
 			return err
@@ -27,16 +27,12 @@ func (s *Sentinel) WaitForFailover(ctx context.Context, old *Redis) error {
 			return expectReplication(ctx, c, "role:master")
 		})
 	})
-	if err != nil {
-		return fmt.Errorf("failover: %w", err)
-	}
-	return nil
 }
 
 // WaitReady waits until the next failover is possible, as after StartSentinel. All
 // five servers have to run. It fails when ctx ends, after a minute at the latest.
 func (s *Sentinel) WaitReady(ctx context.Context) error {
-	err := until(ctx, func(ctx context.Context) error {
+	return until(ctx, "sentinel is not ready", func(ctx context.Context) error {
 		master, err := s.Master(ctx)
 		if err == nil {
 			err = s.replicates(ctx, master)
@@ -51,10 +47,6 @@ func (s *Sentinel) WaitReady(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("sentinel is not ready: %w", err)
-	}
-	return nil
 }
 
 // replicates asks both ends of the replication.

@@ -3,7 +3,6 @@ package testbed
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,38 +29,23 @@ type ZooKeeper struct {
 	data string
 }
 
-// StartZooKeeper runs a ZooKeeper server on a free loopback port and returns when it
-// has opened a session: it accepts connections long before. The end of ctx gives
-// up the start; it does not end a server that is running. Restart keeps the data.
-// The error is ErrNotInstalled when Java or the server is missing.
+// StartZooKeeper runs a ZooKeeper server on a free loopback port and returns when it has opened a session: it accepts
+// connections long before. Restart keeps the data. It needs Java.
 func StartZooKeeper(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeper, error) {
 	z, err := newZooKeeper(ctx, cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	err = retryPort(ctx, func(port int) error {
-		if err := z.configure(cfg, port); err != nil {
-			return err
-		}
-		return z.start(ctx)
-	})
-	if err != nil {
-		return nil, errors.Join(err, z.Close())
-	}
-	return z, nil
+	return z, z.startOn(ctx, func(port int) error { return z.configure(cfg, port) })
 }
 
 // newZooKeeper prepares a server that has no configuration yet.
 func newZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
-	java, err := locate("java")
-	if err != nil {
-		return nil, err
-	}
 	classes, err := zooKeeperClasses()
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "zookeeper", java, dir)
+	process, err := openProcess(ctx, "zookeeper", "java", dir)
 	if err != nil {
 		return nil, err
 	}

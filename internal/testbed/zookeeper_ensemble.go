@@ -7,7 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // ensembleSize is the smallest ensemble that survives one of its members.
@@ -18,10 +19,8 @@ type ZooKeeperEnsemble struct {
 	nodes []*ZooKeeper
 }
 
-// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when
-// each of them opens sessions. The folder of cfg is not used. The end of ctx gives
-// up the start; it does not end servers that are running. The error is
-// ErrNotInstalled when Java or the server is missing.
+// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when each of them opens sessions. The
+// folder of cfg is not used.
 func StartZooKeeperEnsemble(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeperEnsemble, error) {
 	var err error
 	for range startAttempts {
@@ -42,13 +41,9 @@ func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) erro
 	members := []string{"initLimit=100", "syncLimit=5"}
 	var ports []int
 	for i := range ensembleSize {
-		var member [3]int // for clients, for the quorum, for elections
-		for j := range member {
-			port, err := freePort(ctx)
-			if err != nil {
-				return err
-			}
-			member[j] = port
+		member, err := freePorts(ctx, 3) // for clients, for the quorum, for elections
+		if err != nil {
+			return err
 		}
 		ports = append(ports, member[0])
 		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, member[1], member[2]))
@@ -67,36 +62,23 @@ func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) erro
 			return err
 		}
 	}
-	return e.each(func(node *ZooKeeper) error { return node.start(ctx) })
-}
-
-// each calls f for all nodes at once: one alone has no majority.
-func (e *ZooKeeperEnsemble) each(f func(*ZooKeeper) error) error {
-	errs := make([]error, len(e.nodes))
-	var wg sync.WaitGroup
-	for i, node := range e.nodes {
-		wg.Go(func() { errs[i] = f(node) })
+	starts, ctx := errgroup.WithContext(ctx)
+	for _, node := range e.nodes { // all at once: one alone has no majority
+		starts.Go(func() error { return node.start(ctx) })
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return starts.Wait()
 }
 
 // Nodes are the servers.
 func (e *ZooKeeperEnsemble) Nodes() []*ZooKeeper { return e.nodes }
 
 // Addrs are the addresses of the servers, as HOST:PORT.
-func (e *ZooKeeperEnsemble) Addrs() []string {
-	addrs := make([]string, len(e.nodes))
-	for i, node := range e.nodes {
-		addrs[i] = node.addr
-	}
-	return addrs
-}
+func (e *ZooKeeperEnsemble) Addrs() []string { return addrsOf(e.nodes) }
 
 // Leader returns the server that leads. It waits until one does, or ctx ends.
 func (e *ZooKeeperEnsemble) Leader(ctx context.Context) (*ZooKeeper, error) {
 	var leader *ZooKeeper
-	err := until(ctx, func(ctx context.Context) error {
+	err := until(ctx, "zookeeper", func(ctx context.Context) error {
 		for _, node := range e.nodes {
 			answer, err := node.Ask(ctx, "srvr")
 			if err == nil && strings.Contains(answer, "Mode: leader") {
@@ -110,6 +92,4 @@ func (e *ZooKeeperEnsemble) Leader(ctx context.Context) (*ZooKeeper, error) {
 }
 
 // Close closes the servers.
-func (e *ZooKeeperEnsemble) Close() error {
-	return e.each(func(node *ZooKeeper) error { return node.Close() })
-}
+func (e *ZooKeeperEnsemble) Close() error { return closeAll(e.nodes) }

@@ -16,7 +16,7 @@ var errNoSession = errors.New("testbed: zookeeper: no such session")
 // session. The client may take its session over again meanwhile, so Expire tries until there is none, or ctx ends.
 func (z *ZooKeeper) Expire(ctx context.Context, session int64) error {
 	for first := true; ; first = false {
-		err := z.talk(ctx, func(conn net.Conn) error {
+		err := talk(ctx, z.addr, func(conn net.Conn) error {
 			return endSession(conn, session, sessionPassword(session))
 		})
 		switch {
@@ -31,7 +31,7 @@ func (z *ZooKeeper) Expire(ctx context.Context, session int64) error {
 // session opens a session and closes it, in the protocol itself: a client library
 // would leave goroutines behind.
 func (z *ZooKeeper) session(ctx context.Context) error {
-	return z.talk(ctx, func(conn net.Conn) error {
+	return talk(ctx, z.addr, func(conn net.Conn) error {
 		return endSession(conn, 0, make([]byte, passwordLength))
 	})
 }

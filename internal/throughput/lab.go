@@ -5,11 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	customers "example.com/shop/internal/buyers"
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/sqlstore"
 )
@@ -78,7 +78,6 @@ type lab struct {
 	fleets   []*fleet.Fleet
 	variants []*variant
 	run      string // marks the SKUs of this run
-	client   *http.Client
 
 	turns, taken int
 	began        time.Time // when the first turn began
@@ -93,13 +92,13 @@ func (l *lab) left() time.Duration {
 type variant struct {
 	Variant
 	strategy string
-	urls     []string
+	shop     *customers.Shop // to put SKUs on sale
 	buyers   *buyers
 	skus     []string // of all turns
 }
 
 func open(ctx context.Context, c Config) (l *lab, err error) {
-	l = &lab{Config: c, run: strings.ToLower(rand.Text()[:8]), client: &http.Client{Timeout: startTimeout}}
+	l = &lab{Config: c, run: strings.ToLower(rand.Text()[:8])}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, l.Close())
@@ -119,7 +118,9 @@ func open(ctx context.Context, c Config) (l *lab, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l.Strategies, err = l.choose(ctx, own[0]); err != nil {
+	shop := customers.New(own, offering)
+	defer shop.Close()
+	if l.Strategies, err = l.choose(ctx, shop); err != nil {
 		return l, err
 	}
 	for _, s := range l.Strategies {
@@ -150,7 +151,7 @@ func (l *lab) add(name, strategy string, urls []string) error {
 		b.keys = l.run
 	}
 	b.own = l.Own
-	l.variants = append(l.variants, &variant{Variant: Variant{Strategy: name}, strategy: strategy, urls: urls, buyers: b})
+	l.variants = append(l.variants, &variant{Variant: Variant{Strategy: name}, strategy: strategy, shop: customers.New(urls, offering), buyers: b})
 	return err
 }
 
@@ -159,8 +160,8 @@ func (l *lab) Close() error {
 	var errs []error
 	for _, a := range l.variants {
 		a.buyers.Close()
+		a.shop.Close()
 	}
-	l.client.CloseIdleConnections()
 	if l.store != nil {
 		errs = append(errs, l.store.Close())
 	}

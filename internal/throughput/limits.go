@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/valyala/fasthttp"
+	"golang.org/x/sync/errgroup"
 )
 
 // batch is how many rows a transaction of many has.
@@ -35,29 +35,22 @@ func (l *lab) limits(ctx context.Context) (r Limits, err error) {
 func (l *lab) repeat(ctx context.Context, goroutines int, do func(worker, n int) error) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, min(l.Duration, 3*time.Second))
 	defer cancel()
-	var (
-		group  sync.WaitGroup
-		done   atomic.Int64
-		mu     sync.Mutex
-		failed error
-		start  = time.Now()
-	)
+	group, ctx := errgroup.WithContext(ctx)
+	var done atomic.Int64
+	start := time.Now()
 	for w := range goroutines {
-		group.Go(func() {
+		group.Go(func() error {
 			for n := 0; ctx.Err() == nil; n++ {
 				if err := do(w, n); err != nil {
-					mu.Lock()
-					failed = err
-					mu.Unlock()
-					cancel()
-					return
+					return err
 				}
 				done.Add(1)
 			}
+			return nil
 		})
 	}
-	group.Wait()
-	return round(float64(done.Load())/time.Since(start).Seconds(), 0), failed
+	err := group.Wait()
+	return round(float64(done.Load())/time.Since(start).Seconds(), 0), err
 }
 
 // database is what the database takes of rows like those of orders.

@@ -13,6 +13,8 @@ import (
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
+
+	"example.com/shop/internal/backoff"
 )
 
 // buyers are the connections that make the load.
@@ -138,14 +140,8 @@ func (b *buyers) clock() func(context.Context) (time.Time, error) {
 			return time.Now(), nil
 		}
 		at := start.Add(time.Duration(float64(n-1) / float64(b.rate) * float64(time.Second)))
-		if wait := time.Until(at); wait > 0 {
-			timer := time.NewTimer(wait)
-			defer timer.Stop()
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				return time.Time{}, errDone
-			}
+		if wait := time.Until(at); wait > 0 && !backoff.Sleep(ctx, wait) {
+			return time.Time{}, errDone
 		}
 		return at, nil
 	}
@@ -195,9 +191,7 @@ func (b *buyers) order(ctx context.Context, host *fasthttp.HostClient, req *fast
 			if counts {
 				t.refused++
 			}
-			select {
-			case <-time.After(pause):
-			case <-ctx.Done():
+			if !backoff.Sleep(ctx, pause) {
 				return
 			}
 		default:

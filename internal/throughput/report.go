@@ -110,15 +110,15 @@ func (a Variant) OK() bool {
 
 // summarize fills the medians of all variants.
 func summarize(variants []*Variant) {
-	find := func(name string) *Variant {
-		for _, a := range variants {
-			if a.Strategy == name {
-				return a
-			}
+	var naive, conditional *Variant
+	for _, a := range variants {
+		switch a.Strategy {
+		case "naive":
+			naive = a
+		case "conditional":
+			conditional = a
 		}
-		return nil
 	}
-	naive, conditional := find("naive"), find("conditional")
 	for _, a := range variants {
 		a.OrdersPerSecond = over(a.Rounds, func(r Round) float64 { return r.OrdersPerSecond })
 		a.P50 = over(a.Rounds, func(r Round) float64 { return r.P50 })

@@ -47,23 +47,19 @@ func startStores(ctx context.Context, names []string) (s *stores, err error) {
 	}
 	s.database = "sqlite:" + filepath.Join(s.dir, "shop.db")
 	if slices.Contains(names, "mariadb") {
-		if s.mariadb, err = keep(s, func() (*testbed.MariaDB, error) {
-			return testbed.StartMariaDB(ctx, testbed.MariaDBConfig{Vars: mariadbVars})
-		}); err != nil {
+		if s.mariadb, err = keep(ctx, s, "mariadb", testbed.StartMariaDB, testbed.MariaDBConfig{Vars: mariadbVars}); err != nil {
 			return s, err
 		}
 		s.database = s.mariadb.URL()
-		s.pids["mariadb"] = s.mariadb.PID()
 	}
-	if s.redis, err = keep(s, func() (*testbed.Redis, error) { return testbed.StartRedis(ctx, testbed.RedisConfig{}) }); err != nil {
+	if s.redis, err = keep(ctx, s, "redis", testbed.StartRedis, testbed.RedisConfig{}); err != nil {
 		return s, err
 	}
-	s.pids["redis"] = s.redis.PID()
 	s.args = []string{"--database", s.database, "--redis", s.redis.URL()}
 	if slices.Contains(names, "redlock") {
 		urls := make([]string, redlockServers)
 		for i := range urls {
-			r, err := keep(s, func() (*testbed.Redis, error) { return testbed.StartRedis(ctx, testbed.RedisConfig{}) })
+			r, err := keep(ctx, s, "", testbed.StartRedis, testbed.RedisConfig{})
 			if err != nil {
 				return s, err
 			}
@@ -72,31 +68,39 @@ func startStores(ctx context.Context, names []string) (s *stores, err error) {
 		s.args = append(s.args, "--redlock", strings.Join(urls, ","))
 	}
 	if slices.Contains(names, "zookeeper") {
-		z, err := keep(s, func() (*testbed.ZooKeeper, error) { return testbed.StartZooKeeper(ctx, testbed.ZooKeeperConfig{}) })
+		z, err := keep(ctx, s, "zookeeper", testbed.StartZooKeeper, testbed.ZooKeeperConfig{})
 		if err != nil {
 			return s, err
 		}
-		s.pids["zookeeper"] = z.PID()
 		s.args = append(s.args, "--zookeeper", z.Addr())
 	}
 	if slices.Contains(names, "etcd") {
-		e, err := keep(s, func() (*testbed.Etcd, error) { return testbed.StartEtcd(ctx, testbed.EtcdConfig{}) })
+		e, err := keep(ctx, s, "etcd", testbed.StartEtcd, testbed.EtcdConfig{})
 		if err != nil {
 			return s, err
 		}
-		s.pids["etcd"] = e.PID()
 		s.args = append(s.args, "--etcd", e.Addr())
 	}
 	return s, nil
 }
 
-// keep has what was started closed with s.
-func keep[T io.Closer](s *stores, start func() (T, error)) (T, error) {
-	c, err := start()
-	if err == nil {
-		s.closers = append(s.closers, c)
+// server is a server that can be measured.
+type server interface {
+	io.Closer
+	PID() int
+}
+
+// keep starts a server that is closed with s. Its processor time counts, if it has a kind.
+func keep[S server, C any](ctx context.Context, s *stores, kind string, start func(context.Context, C) (S, error), c C) (S, error) {
+	server, err := start(ctx, c)
+	if err != nil {
+		return server, err
 	}
-	return c, err
+	s.closers = append(s.closers, server)
+	if kind != "" {
+		s.pids[kind] = server.PID()
+	}
+	return server, nil
 }
 
 // Close stops the servers and removes their files.

@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"example.com/shop/internal/backoff"
 )
 
 const (
@@ -25,10 +26,7 @@ func (l *lab) offer(ctx context.Context, a *variant, n, units int) ([]string, er
 	g.SetLimit(offering)
 	for i := range skus {
 		skus[i] = fmt.Sprintf("lab-%s-%s-%d", a.Strategy, l.run, len(a.skus)+i)
-		g.Go(func() error {
-			body := map[string]any{"on_hand": units, "strategy": a.strategy}
-			return l.ask(ctx, http.MethodPut, a.urls[i%len(a.urls)]+"/api/v1/skus/"+skus[i], body, nil)
-		})
+		g.Go(func() error { return a.shop.Stock(ctx, skus[i], a.strategy, units) })
 	}
 	a.skus = append(a.skus, skus...)
 	return skus, g.Wait()
@@ -40,7 +38,7 @@ func (l *lab) fill(ctx context.Context) (err error) {
 	a := l.variants[len(l.Strategies)-1]
 	b := a.buyers
 	if l.Catalog > 0 {
-		unwanted := &variant{Variant: Variant{Strategy: "other"}, strategy: a.strategy, urls: a.urls}
+		unwanted := &variant{Variant: Variant{Strategy: "other"}, strategy: a.strategy, shop: a.shop}
 		if _, err := l.offer(ctx, unwanted, l.Catalog, plenty); err != nil {
 			return err
 		}
@@ -77,10 +75,7 @@ func (l *lab) turn(ctx context.Context, a *variant, n int) (err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		select {
-		case <-time.After(time.Until(from)):
-		case <-sale.Done():
-		}
+		backoff.Sleep(sale, time.Until(from))
 		before, reading = l.meter.read(ctx)
 	}()
 	t := b.run(sale, from)

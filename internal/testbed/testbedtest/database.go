@@ -60,14 +60,11 @@ func SnapshotDatabase(t testing.TB) string {
 	return newDatabase(t, server.URL())
 }
 
-// StartMariaDB starts a MariaDB server for this test alone, which may pause,
-// kill and restart it. It is closed when the test ends.
+// StartMariaDB starts a MariaDB server for this test alone.
 func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
 	t.Helper()
 	server, err := testbed.StartMariaDB(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
 // newDatabase creates a database with a unique name alongside the one in the URL.

@@ -7,7 +7,8 @@
 // (HOST:PORT,...) does the same for Etcd.
 //
 // StartRedis, StartSentinel, StartCluster, StartMariaDB, StartEtcd, StartEtcdCluster and StartProxy serve tests
-// that break things. Each call starts its own server, whatever the environment contains.
+// that break things. Each call starts its own server, whatever the environment contains. The test may pause, kill and
+// restart it, and it is closed when the test ends.
 //
 // Steady runs a test whose time limits assume a machine that is not paused. If the test fails while the machine was
 // paused, Steady repeats it, at most seven times.

@@ -36,22 +36,16 @@ func Etcd(t testing.TB) string {
 	return server.Addr()
 }
 
-// StartEtcd starts an etcd server for this test alone, which may pause, kill and
-// restart it. It is closed when the test ends.
+// StartEtcd starts an etcd server for this test alone.
 func StartEtcd(t testing.TB, cfg testbed.EtcdConfig) *testbed.Etcd {
 	t.Helper()
 	server, err := testbed.StartEtcd(t.Context(), unflushedEtcd(cfg))
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
-// StartEtcdCluster starts three etcd servers for this test alone. They are closed
-// when the test ends.
+// StartEtcdCluster starts three etcd servers for this test alone.
 func StartEtcdCluster(t testing.TB, cfg testbed.EtcdConfig) *testbed.EtcdCluster {
 	t.Helper()
-	cluster, err := testbed.StartEtcdCluster(t.Context(), unflushedEtcd(cfg))
-	require(t, err)
-	closeAtEnd(t, cluster.Close)
-	return cluster
+	server, err := testbed.StartEtcdCluster(t.Context(), unflushedEtcd(cfg))
+	return started(t, server, err)
 }

@@ -6,14 +6,9 @@ import (
 	"example.com/shop/internal/testbed"
 )
 
-// StartProxy starts a fault proxy in front of the server at upstream, a
-// HOST:PORT. It is closed when the test ends.
+// StartProxy starts a fault proxy in front of the server at upstream, a HOST:PORT.
 func StartProxy(t testing.TB, upstream string) *testbed.Proxy {
 	t.Helper()
 	proxy, err := testbed.NewProxy(t.Context(), upstream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	closeAtEnd(t, proxy.Close)
-	return proxy
+	return started(t, proxy, err)
 }

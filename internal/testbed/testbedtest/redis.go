@@ -3,6 +3,7 @@ package testbedtest
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strings"
 	"sync"
@@ -31,14 +32,11 @@ func Redis(t testing.TB) string {
 	return server.URL()
 }
 
-// StartRedis starts a Redis server for this test alone, which may pause, kill
-// and restart it. It is closed when the test ends.
+// StartRedis starts a Redis server for this test alone.
 func StartRedis(t testing.TB, cfg testbed.RedisConfig) *testbed.Redis {
 	t.Helper()
 	server, err := testbed.StartRedis(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
 // require ends the test when a server did not start: as skipped if it is merely
@@ -51,6 +49,14 @@ func require(t testing.TB, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// started returns a server that was started for one test. It ends with the test.
+func started[S io.Closer](t testing.TB, server S, err error) S {
+	t.Helper()
+	require(t, err)
+	closeAtEnd(t, server.Close)
+	return server
 }
 
 func closeAtEnd(t testing.TB, stop func() error) {

@@ -6,22 +6,16 @@ import (
 	"example.com/shop/internal/testbed"
 )
 
-// StartSentinel starts Redis behind Sentinel for this test alone, which may kill
-// the master. It is closed when the test ends.
+// StartSentinel starts Redis behind Sentinel for this test alone.
 func StartSentinel(t testing.TB, cfg testbed.SentinelConfig) *testbed.Sentinel {
 	t.Helper()
-	group, err := testbed.StartSentinel(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, group.Close)
-	return group
+	server, err := testbed.StartSentinel(t.Context(), cfg)
+	return started(t, server, err)
 }
 
-// StartCluster starts a Redis Cluster for this test alone, which may kill masters.
-// It is closed when the test ends.
+// StartCluster starts a Redis Cluster for this test alone.
 func StartCluster(t testing.TB, cfg testbed.ClusterConfig) *testbed.Cluster {
 	t.Helper()
-	group, err := testbed.StartCluster(t.Context(), cfg)
-	require(t, err)
-	closeAtEnd(t, group.Close)
-	return group
+	server, err := testbed.StartCluster(t.Context(), cfg)
+	return started(t, server, err)
 }

@@ -1,47 +1,85 @@
 package testbedtest
 
 import (
+	"fmt"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// StallDetector measures how long the process did not run. Leases that expire during a stall are no failure,
-// and observations of a test around it may be meaningless.
+// beat is how often a stall detector reads the clock.
+const beat = 10 * time.Millisecond
+
+// StallDetector measures how long nothing ran: its own timer came late. Leases that expire during a stall are no
+// failure, and observations of a test around it may be meaningless.
 type StallDetector struct {
-	began   time.Time
-	seen    atomic.Int64 // when it was last seen to run, in nanoseconds after began
-	longest atomic.Int64
+	stop, stopped chan struct{}
+	began         time.Time
+
+	mu             sync.Mutex
+	last           time.Time
+	longest, total time.Duration
 }
 
 // DetectStalls reads the clock every few milliseconds until the test ends.
 func DetectStalls(t testing.TB) *StallDetector {
 	t.Helper()
-	s := &StallDetector{began: time.Now()}
-	stop := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		tick := time.NewTicker(20 * time.Millisecond)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				now := int64(time.Since(s.began))
-				s.longest.Store(max(s.longest.Load(), now-s.seen.Swap(now)))
-			case <-stop:
-				return
-			}
-		}
-	})
-	t.Cleanup(func() {
-		close(stop)
-		watching.Wait()
-	})
+	s := watch()
+	t.Cleanup(func() { s.end() })
 	return s
+}
+
+// watch begins to watch.
+func watch() *StallDetector {
+	now := time.Now()
+	s := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now, last: now}
+	go s.run()
+	return s
+}
+
+func (s *StallDetector) run() {
+	defer close(s.stopped)
+	ticks := time.NewTicker(beat)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ticks.C:
+			s.look()
+		case <-s.stop:
+			s.look()
+			return
+		}
+	}
+}
+
+// look asks both clocks: the monotonic one may not count while a whole machine is stopped.
+func (s *StallDetector) look() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	late := max(now.Sub(s.last), now.Round(0).Sub(s.last.Round(0))) - beat
+	s.last = now
+	if late < beat {
+		return
+	}
+	s.longest = max(s.longest, late)
+	s.total += late
 }
 
 // Longest returns the longest stall so far.
 func (s *StallDetector) Longest() time.Duration {
-	return time.Duration(max(s.longest.Load(), int64(time.Since(s.began))-s.seen.Load()))
+	s.look()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.longest
+}
+
+// end returns for how long nothing ran, in words, and whether that is too long for a test of times.
+func (s *StallDetector) end() (stood string, still bool) {
+	close(s.stop)
+	<-s.stopped
+	all := s.last.Sub(s.began)
+	stood = fmt.Sprintf("nothing ran for %v of %v, and for %v at once",
+		s.total.Round(time.Millisecond), all.Round(time.Millisecond), s.longest.Round(time.Millisecond))
+	return stood, s.longest >= standstill || s.total >= all/standstillShare
 }

@@ -156,7 +156,7 @@ func TestWatcher(t *testing.T) {
 		{[]time.Duration{standstill / 2, standstill / 2}, true}, // of no time at all
 	} {
 		now := time.Now()
-		w := &watcher{stop: make(chan struct{}), stopped: make(chan struct{}), began: now.Add(-time.Millisecond), last: now}
+		w := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now.Add(-time.Millisecond), last: now}
 		for _, gap := range c.gaps {
 			w.last = time.Now().Add(-gap)
 			w.look()

@@ -33,22 +33,16 @@ func ZooKeeper(t testing.TB) string {
 	return server.Addr()
 }
 
-// StartZooKeeper starts a ZooKeeper server for this test alone, which may pause,
-// kill and restart it. It is closed when the test ends.
+// StartZooKeeper starts a ZooKeeper server for this test alone.
 func StartZooKeeper(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeper {
 	t.Helper()
 	server, err := testbed.StartZooKeeper(t.Context(), unflushedZooKeeper(cfg))
-	require(t, err)
-	closeAtEnd(t, server.Close)
-	return server
+	return started(t, server, err)
 }
 
-// StartZooKeeperEnsemble starts three ZooKeeper servers for this test alone, which
-// may kill their leader. They are closed when the test ends.
+// StartZooKeeperEnsemble starts three ZooKeeper servers for this test alone.
 func StartZooKeeperEnsemble(t testing.TB, cfg testbed.ZooKeeperConfig) *testbed.ZooKeeperEnsemble {
 	t.Helper()
-	ensemble, err := testbed.StartZooKeeperEnsemble(t.Context(), unflushedZooKeeper(cfg))
-	require(t, err)
-	closeAtEnd(t, ensemble.Close)
-	return ensemble
+	server, err := testbed.StartZooKeeperEnsemble(t.Context(), unflushedZooKeeper(cfg))
+	return started(t, server, err)
 }
