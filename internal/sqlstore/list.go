@@ -144,7 +144,10 @@ func (s *Store) Events(ctx context.Context, id, owner string) ([]order.Event, er
 	if _, err := s.Order(ctx, id, owner); err != nil {
 		return nil, err
 	}
-	var rows []ledgerRow
+	var rows []struct {
+		Movement, SKU, Instance    string
+		Quantity, Fence, CreatedAt int64
+	}
 	if err := s.db.WithContext(ctx).Raw("SELECT * FROM ledger WHERE order_id = ? ORDER BY id", id).Scan(&rows).Error; err != nil {
 		return nil, s.translate(ctx, err)
 	}

@@ -38,23 +38,11 @@ type kind struct {
 // the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
 // order. An order is refused only if all rows together have too few, in that one read or while all of them are locked.
 type segmentRow struct {
-	SKU      string `gorm:"primaryKey"`
-	Segment  int    `gorm:"primaryKey;autoIncrement:false"`
+	SKU      string
+	Segment  int
 	OnHand   int64
 	Reserved int64
 	Version  int64
-}
-
-func (segmentRow) TableName() string { return "sku_segments" }
-
-// split distributes the units of a new SKU over its rows.
-func (r *skuRow) split() (others []segmentRow) {
-	parts := splitEvenly(r.OnHand, r.Segments+1, 0)
-	r.OnHand = parts[0]
-	for i, n := range parts[1:] {
-		others = append(others, segmentRow{SKU: r.SKU, Segment: i + 1, OnHand: n})
-	}
-	return others
 }
 
 // splitEvenly divides units into n parts that differ by one at most. The greater ones begin with first.
