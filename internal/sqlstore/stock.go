@@ -103,28 +103,22 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
 	err = s.rows.Do(ctx, []string{sku}, func(*bulkhead.Places) error {
-		level, err = s.restock(ctx, sku, quantity, once)
-		return err
-	})
-	return level, err
-}
-
-func (s *Store) restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
-	err = s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
-		if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
-			return nil, false, err
-		}
-		now, err := s.clock(tx)
-		if err != nil {
-			return nil, false, err
-		}
-		var c script
-		c.entry(s, stock.Restock, sku, quantity, now, dlock.Fence{})
-		if err = s.run(tx, &c); err != nil {
-			return nil, false, err
-		}
-		level, err = readLevel(tx, sku)
-		return level, true, err
+		return s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
+			if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
+				return nil, false, err
+			}
+			now, err := s.clock(tx)
+			if err != nil {
+				return nil, false, err
+			}
+			var c script
+			c.entry(s, stock.Restock, sku, quantity, now, dlock.Fence{})
+			if err = s.run(tx, &c); err != nil {
+				return nil, false, err
+			}
+			level, err = readLevel(tx, sku)
+			return level, true, err
+		})
 	})
 	if err != nil {
 		return stock.Level{}, err
