@@ -63,7 +63,7 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 		e, err := parse(name)
 		if err != nil {
 			ignored++
-			c.stray(dir+"/"+name, err)
+			c.strays.Report(c.cfg.OnError, "zkcluster: node", dir+"/"+name, err)
 			continue
 		}
 		sorted = append(sorted, e)
@@ -82,31 +82,12 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 		one, err := read(e)
 		if err != nil {
 			ignored++
-			c.stray(dir+"/"+e.name, err)
+			c.strays.Report(c.cfg.OnError, "zkcluster: node", dir+"/"+e.name, err)
 			continue
 		}
 		list = append(list, one)
 	}
 	return list, ignored
-}
-
-// maxStrays bounds the memory that strays cost. When it is full they are reported again.
-const maxStrays = 1024
-
-// stray reports a node that is none of ours, once.
-func (c *Cluster) stray(path string, err error) {
-	c.mu.Lock()
-	_, reported := c.strays[path]
-	if !reported {
-		if len(c.strays) >= maxStrays {
-			clear(c.strays)
-		}
-		c.strays[path] = struct{}{}
-	}
-	c.mu.Unlock()
-	if !reported {
-		c.cfg.OnError(fmt.Errorf("zkcluster: node %.120q is ignored: %w", path, err))
-	}
 }
 
 // seat is the entry of a member: its incarnation, a semicolon, and the member.
