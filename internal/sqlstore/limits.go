@@ -19,9 +19,8 @@ var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock
 // usage is what a customer has, as far as a limit asks for it.
 //
 // If a limit applies to an order, the transaction locks the row of the customer and then counts. So two orders of a
-// customer count one after the other, each at one moment. Orders that were open and late at that moment are locked and
-// read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or counted. A
-// limit of open orders holds only if all instances configure it.
+// customer count one after the other, each at one moment. Without a limit, nothing is locked or counted. A limit of
+// open orders holds only if all instances configure it.
 type usage struct {
 	open  int64            // pending orders that have not expired
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
@@ -68,8 +67,7 @@ func (b *transaction) customers() []string {
 	return slices.Sorted(maps.Keys(concerned))
 }
 
-// countUsage finds out what the customers have whom a limit concerns. It locks their rows, so
-// that of two orders of one customer the second one counts the first. It waits for none of them.
+// countUsage finds out what the customers have whom a limit concerns. It locks their rows, and waits for none of them.
 func (b *transaction) countUsage(tx *gorm.DB) error {
 	b.usages = make(map[string]*usage)
 	customers := b.customers()

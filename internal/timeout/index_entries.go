@@ -40,7 +40,7 @@ func (c change) name() timerName { return timerName{c.shardKey, c.ID} }
 // flusher sends changes to the index in the background. A caller never waits: changes that do not
 // fit are dropped, and the reconciler repairs them.
 //
-// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, as a
+// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, because a
 // call costs the index more than an entry (EntriesNotDueSoonAreBatched). Removals are delayed by 200 ms,
 // so that they arrive after entries that other instances still have to send (RemovalIsSentAfterEntriesOfOtherInstances).
 // Otherwise writes of different instances have no order in the index. If two instances move a timer within that time,
