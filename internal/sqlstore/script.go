@@ -90,7 +90,7 @@ func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now in
 	for i, o := range orders {
 		for _, it := range o.Items {
 			var token int64
-			if fences != nil {
+			if i < len(fences) {
 				token = int64(fences[i][it.SKU].Token)
 			}
 			onHand, reserved := m.Delta(it.Quantity)

@@ -52,9 +52,6 @@ func parse(name string) (entry, error) {
 	return entry{name, id, rest[:cut], int32(number)}, nil
 }
 
-// before compares numbers that wrap around after 2^31 nodes.
-func (e entry) before(other entry) bool { return e.number-other.number < 0 }
-
 // entries passes the children of dir that are entries to read, in the order in which they were created. It also returns
 // how many are no entries or cannot be read.
 func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T, error)) (list []T, ignored int) {
@@ -68,16 +65,7 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 		}
 		sorted = append(sorted, e)
 	}
-	slices.SortFunc(sorted, func(a, b entry) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	slices.SortFunc(sorted, func(a, b entry) int { return int(a.number - b.number) }) // they wrap around after 2^31 nodes
 	for _, e := range sorted {
 		one, err := read(e)
 		if err != nil {
