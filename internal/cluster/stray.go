@@ -8,7 +8,8 @@ import (
 // maxStrays bounds the memory that strays cost. When it is full they are reported again.
 const maxStrays = 1024
 
-// Strays reports entries that cannot be read, each once. It is for backends. The zero value is ready for use, also concurrent.
+// Strays reports entries that cannot be read, each once. It is for backends, and safe for concurrent use. The zero
+// value is ready for use.
 type Strays struct {
 	mu       sync.Mutex
 	reported map[string]bool

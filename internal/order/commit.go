@@ -200,6 +200,7 @@ func retryable(err error) error {
 // onBehalf returns a context for work that several orders share. It belongs to the trace of one
 // of them: one that is recorded, if there is any.
 func onBehalf(ctx context.Context, batch []*pending) context.Context {
-	traced := max(0, slices.IndexFunc(batch, func(p *pending) bool { return trace.SpanContextFromContext(p.ctx).IsSampled() }))
-	return trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(batch[traced].ctx))
+	sampled := func(p *pending) bool { return trace.SpanContextFromContext(p.ctx).IsSampled() }
+	traced := batch[max(0, slices.IndexFunc(batch, sampled))]
+	return trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(traced.ctx))
 }

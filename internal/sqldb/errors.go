@@ -101,5 +101,6 @@ func Duplicate(err error) bool {
 func Refused(err error) bool {
 	_, ofServer := errors.AsType[*mysqldriver.MySQLError](err)
 	_, ofFile := errors.AsType[*sqlitedriver.Error](err)
-	return (ofServer || ofFile) && !server(err, shutdown, commitFailed, interrupted, killed) && !file(err, sqliteInterrupt, sqliteIOErr)
+	unknown := server(err, shutdown, commitFailed, interrupted, killed) || file(err, sqliteInterrupt, sqliteIOErr)
+	return (ofServer || ofFile) && !unknown
 }

@@ -84,7 +84,8 @@ func (b *transaction) countUsage(tx *gorm.DB) error {
 			if err := b.requireCustomers(tx, customers); err != nil {
 				return err
 			}
-			b.refuseBusy(slices.DeleteFunc(customers, func(customer string) bool { return slices.Contains(free, customer) }))
+			isFree := func(customer string) bool { return slices.Contains(free, customer) }
+			b.refuseBusy(slices.DeleteFunc(customers, isFree))
 			if customers = free; len(customers) == 0 {
 				return nil
 			}

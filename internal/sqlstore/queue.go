@@ -67,7 +67,8 @@ func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o o
 	o.ExpiresAt = o.CreatedAt.Add(r.TTL)
 	var c script
 	c.orders([]order.Order{o})
-	push, err = s.timers.Schedule(tx.Statement.Context, &c, timeout.Timer{Kind: order.PlaceTimer, ID: o.ID, Due: o.CreatedAt.Add(pause)})
+	push, err = s.timers.Schedule(tx.Statement.Context, &c,
+		timeout.Timer{Kind: order.PlaceTimer, ID: o.ID, Due: o.CreatedAt.Add(pause)})
 	if err == nil {
 		err = s.run(tx, &c)
 	}

@@ -26,7 +26,8 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 		if l.Strategy == stock.SegmentedName {
 			parts = splitEvenly(l.OnHand, 1+segments, 0)
 		}
-		c.rows("skus", "sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit, segments",
+		c.rows("skus",
+			"sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit, segments",
 			[]any{l.SKU, l.Strategy, parts[0], 0, 1, 0, "", now, l.Limit, len(parts) - 1})
 		var others []any
 		for i, n := range parts[1:] {

@@ -79,6 +79,7 @@ func StopBeforeStatement(part string, f func()) gorm.Plugin {
 				stop()
 			}
 		}
-		return errors.Join(db.Callback().Raw().Before("gorm:raw").Register("stop", see), db.Callback().Row().Before("gorm:row").Register("stop", see))
+		return errors.Join(db.Callback().Raw().Before("gorm:raw").Register("stop", see),
+			db.Callback().Row().Before("gorm:row").Register("stop", see))
 	}}
 }

@@ -227,7 +227,7 @@ func (f *flusher) send(ctx context.Context, chunk []change) bool {
 }
 
 // call sends n changes, and reports whether the index took them.
-func (f *flusher) call(ctx context.Context, key shardKey, what string, n int, send func(ctx context.Context) error) bool {
+func (f *flusher) call(ctx context.Context, key shardKey, what string, n int, send func(context.Context) error) bool {
 	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
 	err := send(ctx)

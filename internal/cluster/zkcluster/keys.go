@@ -65,7 +65,8 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 		}
 		sorted = append(sorted, e)
 	}
-	slices.SortFunc(sorted, func(a, b entry) int { return int(a.number - b.number) }) // they wrap around after 2^31 nodes
+	// Numbers wrap around after 2^31 nodes.
+	slices.SortFunc(sorted, func(a, b entry) int { return int(a.number - b.number) })
 	for _, e := range sorted {
 		one, err := read(e)
 		if err != nil {

@@ -53,7 +53,8 @@ func (x *Index) Remove(ctx context.Context, kind, partition string, ids []string
 	var commands []*redis.Cmd
 	for n, all := range members {
 		for some := range slices.Chunk(all, maxBatch) {
-			commands = append(commands, redis.NewCmd(ctx, append([]any{"zrem", x.keysOf(shards[n]).pending}, some...)...))
+			args := append([]any{"zrem", x.keysOf(shards[n]).pending}, some...)
+			commands = append(commands, redis.NewCmd(ctx, args...))
 		}
 	}
 	_, err := x.send(ctx, commands)
