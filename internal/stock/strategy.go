@@ -229,11 +229,6 @@ func (l Offer) Claim(f dlock.Fence) Claim {
 	return c
 }
 
-// noLock protects nothing.
-func noLock(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-	return fn(ctx, dlock.Fence{})
-}
-
 // Lock holds whatever protects sku while fn runs. It blocks until it holds it,
 // ctx ends. It passes fn a context that ends with the lock, and the fence of its lease if it has one.
 type Lock func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
