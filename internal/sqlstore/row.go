@@ -22,6 +22,7 @@ type skuRow struct {
 	Fence      int64
 	FenceOwner string
 	FenceBase  int64
+	CreatedAt  int64 // read by nobody, but gorm allocates more for a column without a field
 	Limit      int64 `gorm:"column:purchase_limit"`
 	Segments   int   // rows in sku_segments, which are added to this one
 
