@@ -67,9 +67,6 @@ func Enter(ctx context.Context, m Member, cfg PresenceConfig) (*Presence, error)
 	return p, nil
 }
 
-// Member returns the entry that other instances see.
-func (p *Presence) Member() Member { return p.member }
-
 // Done is closed when the instance will not be a member again by itself: after Leave, or when another instance has its
 // name.
 func (p *Presence) Done() <-chan struct{} { return p.ctx.Done() }

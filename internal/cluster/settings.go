@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
-	"strings"
 	"sync"
 )
 
@@ -127,10 +127,9 @@ func (s *Settings) All() []State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	states := make([]State, 0, len(s.slots))
-	for _, one := range s.slots {
-		states = append(states, one.state())
+	for _, name := range slices.Sorted(maps.Keys(s.slots)) {
+		states = append(states, s.slots[name].state())
 	}
-	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
 	return states
 }
 
@@ -160,12 +159,7 @@ func (s *Settings) add(name string, one slot) error {
 func (s *Settings) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	names := make([]string, 0, len(s.slots))
-	for name := range s.slots {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(s.slots))
 }
 
 // next returns a channel that is closed at the next change.

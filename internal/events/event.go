@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -158,12 +159,6 @@ func (f Filter) matches(e Event) bool {
 // wantsStock reports whether Types includes levels. Otherwise a customer gets only orders, and no other event wakes its listener.
 func (f Filter) wantsStock() bool { return slices.Contains(f.Types, TypeStock) }
 
-// encode returns the payload of an event.
-func encode(e Event) (string, error) {
-	text, err := json.Marshal(e)
-	return string(text), err
-}
-
 var errForeign = errors.New("events: not an event")
 
 // decode reads an event. The returned text has no line break, whatever program has written it.
@@ -179,12 +174,8 @@ func decode(raw string) (e Event, text string, err error) {
 		TypeOrder: e.Order != nil, TypeStock: e.Stock != nil, TypeLock: e.Lock != nil,
 		TypeTimer: e.Timer != nil, TypeMember: e.Member != nil, TypeLeader: e.Leader != nil,
 	}
-	for t, is := range set {
-		if is != (t == e.Type) {
-			return e, "", fmt.Errorf("%w: the type is %.100q", errForeign, e.Type)
-		}
-	}
-	if !slices.Contains(Types(), e.Type) {
+	maps.DeleteFunc(set, func(_ Type, is bool) bool { return !is })
+	if len(set) != 1 || !set[e.Type] {
 		return e, "", fmt.Errorf("%w: the type is %.100q", errForeign, e.Type)
 	}
 	return e, line.String(), nil

@@ -2,6 +2,7 @@ package events
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -67,12 +68,9 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 
 // Order publishes a change of an order at once, and later the levels of its SKUs.
 func (p *Publisher) Order(o Order) {
-	p.publish(Event{Type: TypeOrder, Order: &o})
-	skus := make([]string, len(o.Items))
-	for i, it := range o.Items {
-		skus[i] = it.SKU
-	}
-	p.Stock(skus...)
+	e := Event{Type: TypeOrder, Order: &o}
+	p.publish(e)
+	p.Stock(e.SKUs()...)
 }
 
 // Stock publishes the changed levels of SKUs.
@@ -222,12 +220,12 @@ func (p *Publisher) some() (skus []string) {
 
 func (p *Publisher) publish(e Event) {
 	e.Instance, e.At = p.cfg.Instance, time.Now().UTC()
-	text, err := encode(e)
+	text, err := json.Marshal(e)
 	if err != nil {
 		p.cfg.OnError(fmt.Errorf("events: %w", err))
 		return
 	}
-	p.outbox.put(text)
+	p.outbox.put(string(text))
 }
 
 // Stats returns the number of published events, and of those that were dropped because the queue was full.

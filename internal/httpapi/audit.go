@@ -4,11 +4,7 @@ import "context"
 
 // RunAudit implements [StrictServerInterface].
 func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditResponseObject, error) {
-	sku := ""
-	if r.Params.SKU != nil {
-		sku = *r.Params.SKU
-	}
-	audits, err := a.Stock.Audit(requestContext(ctx), sku)
+	audits, err := a.Stock.Audit(requestContext(ctx), given(r.Params.SKU, ""))
 	if err != nil {
 		return nil, err
 	}

@@ -54,13 +54,11 @@ func (a *api) SetConfig(ctx context.Context, r SetConfigRequestObject) (SetConfi
 		return nil, cluster.ErrUnknownKey
 	}
 	ctx = requestContext(ctx)
-	var version int64
 	if r.Body.Version != nil {
-		version = *r.Body.Version
-		return a.setConfig(ctx, r, version)
+		return a.setConfig(ctx, r, *r.Body.Version)
 	}
 	// Without a version, replace the current one; after a concurrent write, retry.
-	for {
+	for version := int64(0); ; {
 		for _, s := range a.Cluster.Settings() {
 			if s.Name == r.Name {
 				version = max(version, s.Stored)

@@ -49,11 +49,7 @@ func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObjec
 	if a.Events == nil {
 		return nil, events.ErrTooMany
 	}
-	lastID := ""
-	if id := r.Params.LastEventID; id != nil {
-		lastID = *id
-	}
-	listener, err := a.Events.Listen(filter, lastID)
+	listener, err := a.Events.Listen(filter, given(r.Params.LastEventID, ""))
 	if err != nil {
 		return nil, err
 	}
@@ -70,13 +66,7 @@ func filterOf(owner string, p SubscribeEventsParams) (f events.Filter, err error
 			f.Types = append(f.Types, events.Type(name))
 		}
 	}
-	if p.SKU != nil {
-		f.SKU = *p.SKU
-	}
-	if p.Order != nil {
-		f.Order = *p.Order
-	}
-	f.Customer = owner
+	f.SKU, f.Order, f.Customer = given(p.SKU, ""), given(p.Order, ""), owner
 	if owner != "" && slices.ContainsFunc(f.Types, func(t events.Type) bool { return !slices.Contains(customerTypes, t) }) {
 		return f, refuse(TypeForbidden, "The key of a customer gets events of the types order and stock only.")
 	}

@@ -33,13 +33,9 @@ func parseKey(field string) (key string, ok bool) {
 	} else {
 		key, ok = field, !strings.ContainsAny(field, " ,\"\\")
 	}
-	if !ok || key == "" || len(key) > idempotency.MaxKey {
+	unprintable := strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
+	if !ok || unprintable || key == "" || len(key) > idempotency.MaxKey {
 		return "", false
-	}
-	for i := range len(key) {
-		if key[i] < ' ' || key[i] > '~' {
-			return "", false
-		}
 	}
 	return key, true
 }

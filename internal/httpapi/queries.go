@@ -14,21 +14,12 @@ const ordersPage = 50
 // decides whose orders a page has, whatever the cursor is.
 func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOrdersResponseObject, error) {
 	ctx = requestContext(ctx)
-	f := order.Filter{Owner: stateOf(ctx).owner(), Limit: ordersPage}
-	if p := r.Params.Status; p != nil {
-		f.Status = order.Status(*p)
+	f := order.Filter{
+		Owner: stateOf(ctx).owner(), Status: order.Status(given(r.Params.Status, "")), SKU: given(r.Params.SKU, ""),
+		Before: given(r.Params.Cursor, ""), Limit: given(r.Params.Limit, ordersPage),
 	}
-	if p := r.Params.SKU; p != nil {
-		f.SKU = *p
-	}
-	if p := r.Params.Limit; p != nil {
-		f.Limit = *p
-	}
-	if p := r.Params.Cursor; p != nil {
-		if !order.ValidID(*p) {
-			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
-		}
-		f.Before = *p
+	if r.Params.Cursor != nil && !order.ValidID(f.Before) {
+		return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
 	}
 	page, err := a.Orders.Orders(ctx, f)
 	if err != nil {
@@ -44,18 +35,20 @@ func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOr
 	return ListOrders200JSONResponse(body), nil
 }
 
+// given returns the value of a parameter, or what it is when the request does not have it.
+func given[T any](param *T, otherwise T) T {
+	if param == nil {
+		return otherwise
+	}
+	return *param
+}
+
 // cursorParam returns the cursor of a page, which may have its former name after.
 func cursorParam(cursor, after *string) (string, error) {
-	switch {
-	case cursor != nil && after != nil:
+	if cursor != nil && after != nil {
 		return "", refuse(TypeMalformedRequest, "The query has both cursor and after, its former name.")
-	case cursor != nil:
-		return *cursor, nil
-	case after != nil:
-		return *after, nil
-	default:
-		return "", nil
 	}
+	return given(cursor, given(after, "")), nil
 }
 
 // ListMovements implements [StrictServerInterface].

@@ -23,14 +23,11 @@ var _ Stock = (*stock.Service)(nil)
 
 // ListSKUs implements [StrictServerInterface].
 func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsResponseObject, error) {
-	limit := pageSize
 	after, err := cursorParam(r.Params.Cursor, r.Params.After)
 	if err != nil {
 		return nil, err
 	}
-	if r.Params.Limit != nil {
-		limit = *r.Params.Limit
-	}
+	limit := given(r.Params.Limit, pageSize)
 	levels, err := a.Stock.Levels(requestContext(ctx), after, limit+1) // one more, to detect a next page
 	if err != nil {
 		return nil, err

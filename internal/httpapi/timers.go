@@ -29,15 +29,10 @@ var _ Timers = (*timeout.Queue)(nil)
 
 // ListTimers implements [StrictServerInterface].
 func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTimersResponseObject, error) {
-	f, limit := timeout.Filter{}, timersPage
-	if p := r.Params.Kind; p != nil {
-		f.Kind = *p
-	}
-	if p := r.Params.State; p != nil {
-		f.State = timeout.State(*p)
-	}
-	if p := r.Params.Limit; p != nil {
-		limit = *p
+	limit := given(r.Params.Limit, timersPage)
+	f := timeout.Filter{
+		Kind: given(r.Params.Kind, ""), State: timeout.State(given(r.Params.State, "")),
+		Limit: limit + 1, // one more, to detect a next page
 	}
 	cursor, err := cursorParam(r.Params.Cursor, r.Params.After)
 	if err != nil {
@@ -48,7 +43,6 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
 		}
 	}
-	f.Limit = limit + 1 // one more, to detect a next page
 	rows, err := a.Timers.List(requestContext(ctx), f)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -30,13 +31,7 @@ func (r rules) check(c *gin.Context) error {
 		return errors.New("the route is not in the specification")
 	}
 	rule.joinLists(c.Request.Header)
-	if err := rule.checkKey(c); err != nil {
-		return err
-	}
-	if err := rule.checkPath(c); err != nil {
-		return err
-	}
-	if err := rule.checkQuery(c.Request.URL.RawQuery); err != nil {
+	if err := cmp.Or(rule.checkKey(c), rule.checkPath(c), rule.checkQuery(c.Request.URL.RawQuery)); err != nil {
 		return err
 	}
 	if rule.body == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -75,7 +76,7 @@ func (n NewKey) Validate() error {
 	case n.Customer != "" && !party.ValidID(n.Customer):
 		bad = append(bad, fmt.Errorf("%w: customer %q: want 1 to 64 letters, digits and . _ : @ -, beginning with a letter or digit", ErrInvalid, n.Customer))
 	}
-	if utf8.RuneCountInString(n.Name) > maxName || !printable(n.Name) {
+	if utf8.RuneCountInString(n.Name) > maxName || strings.ContainsFunc(n.Name, unprintable) {
 		bad = append(bad, fmt.Errorf("%w: name %q: want at most %d printable characters", ErrInvalid, n.Name, maxName))
 	}
 	if n.Life != 0 && (n.Life < time.Second || n.Life > MaxLife) {
@@ -84,14 +85,7 @@ func (n NewKey) Validate() error {
 	return errors.Join(bad...)
 }
 
-func printable(s string) bool {
-	for _, r := range s {
-		if r == utf8.RuneError || !unicode.IsPrint(r) {
-			return false
-		}
-	}
-	return true
-}
+func unprintable(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }
 
 // Store keeps keys. The errors of a database that does not answer are its own.
 type Store interface {

@@ -200,14 +200,7 @@ func retryable(err error) error {
 // onBehalf returns a context for work that several orders share. It belongs to the trace of one
 // of them: one that is recorded, if there is any.
 func onBehalf(ctx context.Context, batch []*pending) context.Context {
-	span := trace.SpanContextFromContext(batch[0].ctx)
-	for _, p := range batch[1:] {
-		if span.IsSampled() {
-			break
-		}
-		if other := trace.SpanContextFromContext(p.ctx); other.IsSampled() {
-			span = other
-		}
-	}
-	return trace.ContextWithSpanContext(ctx, span)
+	sampled := func(p *pending) bool { return trace.SpanContextFromContext(p.ctx).IsSampled() }
+	traced := batch[max(0, slices.IndexFunc(batch, sampled))]
+	return trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(traced.ctx))
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
@@ -29,18 +29,15 @@ const (
 // time is over.
 func (s *Service) PlaceQueued(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 	outcomes := make([]timeout.Outcome, len(batch))
-	errs := make([]error, len(batch))
-	var tries sync.WaitGroup
-	slots := make(chan struct{}, queueTries)
+	var tries errgroup.Group
+	tries.SetLimit(queueTries)
 	for i, f := range batch {
-		slots <- struct{}{}
-		tries.Go(func() {
-			defer func() { <-slots }()
-			outcomes[i], errs[i] = s.placeQueued(ctx, f)
+		tries.Go(func() (err error) {
+			outcomes[i], err = s.placeQueued(ctx, f)
+			return err
 		})
 	}
-	tries.Wait()
-	if err := errors.Join(errs...); err != nil {
+	if err := tries.Wait(); err != nil {
 		// Those that were placed have no timers any more.
 		return nil, errors.Join(timeout.ErrUnavailable, err)
 	}

@@ -54,13 +54,3 @@ func (b *buckets) of(key string, perSecond float64, burst int) *rate.Limiter {
 	b.younger[key] = bucket
 	return bucket
 }
-
-// size is how many buckets there are.
-func (b *buckets) size() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return len(b.younger) + len(b.elder)
-}
-
-// Buckets returns how many local buckets there are, for metrics.
-func (r *Limiter) Buckets() int { return r.local.size() }

@@ -13,6 +13,9 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
+// prefix begins every key, after the "rate:" that the library puts before it.
+const prefix = "shop:"
+
 // Config is the configuration of [Limiter].
 type Config struct {
 	// Rate is how many operations a key may begin per Period, in the long run. It is required.
@@ -23,10 +26,6 @@ type Config struct {
 
 	// Burst is how many operations a key that was idle may begin at once. 0 means Rate.
 	Burst int
-
-	// Prefix begins every key, after the "rate:" that the library puts before it.
-	// Empty means "shop:".
-	Prefix string
 
 	// Timeout bounds a call to Redis: no operation waits longer for its verdict.
 	// 0 means 100 ms.
@@ -71,7 +70,6 @@ type Limiter struct {
 func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
 	cfg.Period = cmp.Or(cfg.Period, time.Second)
 	cfg.Burst = cmp.Or(cfg.Burst, cfg.Rate)
-	cfg.Prefix = cmp.Or(cfg.Prefix, "shop:")
 	cfg.Timeout = cmp.Or(cfg.Timeout, 100*time.Millisecond)
 	cfg.Cooldown = cmp.Or(cfg.Cooldown, time.Second)
 	cfg.MaxKeys = cmp.Or(cfg.MaxKeys, 10_000)
@@ -106,7 +104,7 @@ func (r *Limiter) Allow(ctx context.Context, key string) (Verdict, error) {
 	}
 	call, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
-	res, err := r.limiter.Allow(call, r.cfg.Prefix+key, r.limit)
+	res, err := r.limiter.Allow(call, prefix+key, r.limit)
 	switch {
 	case ctx.Err() != nil:
 		return Verdict{}, context.Cause(ctx)

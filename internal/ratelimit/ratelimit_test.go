@@ -219,13 +219,13 @@ func TestRatesShareRoundTrips(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	h := &slowFirst{begun: make(chan struct{}), release: make(chan struct{})}
-	r, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: 2, Timeout: maxWait, Prefix: rand.Text()})
+	h, mine := &slowFirst{begun: make(chan struct{}), release: make(chan struct{})}, rand.Text()
+	r, err := ratelimit.New(rdb, ratelimit.Config{Rate: 1, Period: time.Hour, Burst: 2, Timeout: maxWait})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := 0; i < callers; i += 2 { // every other one has used up half of what it has
-		allow(t, r, strconv.Itoa(i))
+		allow(t, r, mine+strconv.Itoa(i))
 	}
 	rdb.AddHook(h)
 	var begun atomic.Int64
@@ -236,10 +236,10 @@ func TestRatesShareRoundTrips(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %d left", key, v, err, left)
 		}
 	}
-	all.Go(func() { ask("first", 1) })
+	all.Go(func() { ask(mine+"first", 1) })
 	<-h.begun
 	for i := range callers {
-		all.Go(func() { ask(strconv.Itoa(i), i%2) })
+		all.Go(func() { ask(mine+strconv.Itoa(i), i%2) })
 	}
 	testbedtest.Eventually(t, "all to ask", func() bool { return begun.Load() == 1+callers })
 	gone, leave := context.WithCancelCause(t.Context())

@@ -17,25 +17,22 @@ import (
 // lockStock locks the stock of the orders, and reads their lines. It returns the orders of which it has
 // every SKU, and which rows of each SKU it has.
 func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, free map[string][]int, err error) {
-	byID := make(map[string]*order.Order, len(due))
-	for _, o := range due {
-		byID[o.ID] = o
+	ids := make([]string, len(due))
+	for i, o := range due {
+		ids[i] = o.ID
 	}
-	var lines []lineRow
-	err = tx.Raw("SELECT * FROM order_lines"+e.dialect.byKey+" WHERE order_id IN ?", slices.Collect(maps.Keys(byID))).Scan(&lines).Error
+	lines, err := e.linesOf(tx, ids...)
 	if err != nil {
 		return nil, nil, err
 	}
-	slices.SortFunc(lines, func(a, b lineRow) int { return strings.Compare(a.SKU, b.SKU) })
-	for _, l := range lines {
-		o := byID[l.OrderID]
-		o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
-	}
 	var skus []string
-	for _, l := range lines {
-		skus = append(skus, l.SKU)
+	for _, o := range due {
+		for _, l := range lines[o.ID] {
+			o.Items = append(o.Items, order.Item{SKU: l.SKU, Quantity: l.Quantity})
+			skus = append(skus, l.SKU)
+		}
 	}
-	if free, err = e.lockFree(tx, slices.Compact(skus)); err != nil {
+	if free, err = e.lockFree(tx, distinct(skus)); err != nil {
 		return nil, nil, err
 	}
 	e.stuck.Found(maps.Keys(free))

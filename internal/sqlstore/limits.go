@@ -19,9 +19,8 @@ var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock
 // usage is what a customer has, as far as a limit asks for it.
 //
 // If a limit applies to an order, the transaction locks the row of the customer and then counts. So two orders of a
-// customer count one after the other, each at one moment. Orders that were open and late at that moment are locked and
-// read again, because a payment that was in time may be in flight. Without a limit, nothing is locked or counted. A
-// limit of open orders holds only if all instances configure it.
+// customer count one after the other, each at one moment. Without a limit, nothing is locked or counted. A limit of
+// open orders holds only if all instances configure it.
 type usage struct {
 	open  int64            // pending orders that have not expired
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
@@ -68,8 +67,7 @@ func (b *transaction) customers() []string {
 	return slices.Sorted(maps.Keys(concerned))
 }
 
-// countUsage finds out what the customers have whom a limit concerns. It locks their rows, so
-// that of two orders of one customer the second one counts the first. It waits for none of them.
+// countUsage finds out what the customers have whom a limit concerns. It locks their rows, and waits for none of them.
 func (b *transaction) countUsage(tx *gorm.DB) error {
 	b.usages = make(map[string]*usage)
 	customers := b.customers()
@@ -86,9 +84,8 @@ func (b *transaction) countUsage(tx *gorm.DB) error {
 			if err := b.requireCustomers(tx, customers); err != nil {
 				return err
 			}
-			b.refuseBusy(func(customer string) bool {
-				return slices.Contains(customers, customer) && !slices.Contains(free, customer)
-			})
+			isFree := func(customer string) bool { return slices.Contains(free, customer) }
+			b.refuseBusy(slices.DeleteFunc(customers, isFree))
 			if customers = free; len(customers) == 0 {
 				return nil
 			}
@@ -118,9 +115,9 @@ func (b *transaction) requireCustomers(tx *gorm.DB, customers []string) error {
 
 // refuseBusy refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
 // waits for them.
-func (b *transaction) refuseBusy(held func(customer string) bool) {
+func (b *transaction) refuseBusy(held []string) {
 	for i, r := range b.requests {
-		if held(r.Order.CustomerID) {
+		if slices.Contains(held, r.Order.CustomerID) {
 			b.refused[i] = order.ErrCustomerBusy
 		}
 	}
@@ -136,35 +133,24 @@ func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err
 	if err != nil {
 		return 0, err
 	}
-	var late []string
+	late := make(map[string]string) // customers by their late orders
 	for _, r := range rows {
 		if now = r.Now; r.late() {
-			late = append(late, r.ID)
+			late[r.ID] = r.CustomerID
 		} else {
 			b.usages[r.CustomerID].open++
 		}
 	}
-	of := make(map[string]string, len(late)) // customers by their late orders
-	for _, r := range rows {
-		if r.late() {
-			of[r.ID] = r.CustomerID
-		}
-	}
-	if rows, err = b.lateRows(tx, late); err != nil {
+	if rows, err = b.lateRows(tx, maps.Keys(late)); err != nil {
 		return 0, err
 	}
 	for _, r := range rows {
-		delete(of, r.ID)
-	}
-	if len(of) > 0 {
-		changing := slices.Collect(maps.Values(of))
-		b.refuseBusy(func(customer string) bool { return slices.Contains(changing, customer) })
-	}
-	for _, r := range rows {
+		delete(late, r.ID)
 		if r.order(nil).Status == order.Pending { // it was extended meanwhile
 			b.usages[r.CustomerID].open++
 		}
 	}
+	b.refuseBusy(slices.Collect(maps.Values(late)))
 	return now, nil
 }
 

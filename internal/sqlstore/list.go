@@ -54,7 +54,11 @@ func (s *Store) page(ctx context.Context, f order.Filter) (order.Page, error) {
 	if err := s.decided(ctx, rows); err != nil {
 		return order.Page{}, err
 	}
-	lines, err := s.linesOf(db, rows)
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	lines, err := s.linesOf(db, ids...)
 	for _, r := range rows {
 		if o := r.order(lines[r.ID]); f.Status == "" || o.Status == f.Status {
 			p.Orders = append(p.Orders, o)
@@ -121,15 +125,11 @@ func (s *Store) filter(q *listing, f order.Filter) {
 	}
 }
 
-// linesOf returns the lines of the orders by their ids.
-func (s *Store) linesOf(db *gorm.DB, rows []orderRow) (map[string][]lineRow, error) {
-	lines := make(map[string][]lineRow, len(rows))
-	if len(rows) == 0 {
+// linesOf returns the lines of the orders with these ids, each order's by SKU.
+func (s *Store) linesOf(db *gorm.DB, ids ...string) (map[string][]lineRow, error) {
+	lines := make(map[string][]lineRow, len(ids))
+	if len(ids) == 0 {
 		return lines, nil
-	}
-	ids := make([]string, len(rows))
-	for i, r := range rows {
-		ids[i] = r.ID
 	}
 	var all []lineRow
 	err := db.Raw("SELECT * FROM order_lines"+s.dialect.byKey+" WHERE order_id IN ? ORDER BY order_id, sku", ids).Scan(&all).Error
@@ -144,7 +144,10 @@ func (s *Store) Events(ctx context.Context, id, owner string) ([]order.Event, er
 	if _, err := s.Order(ctx, id, owner); err != nil {
 		return nil, err
 	}
-	var rows []ledgerRow
+	var rows []struct {
+		Movement, SKU, Instance    string
+		Quantity, Fence, CreatedAt int64
+	}
 	if err := s.db.WithContext(ctx).Raw("SELECT * FROM ledger WHERE order_id = ? ORDER BY id", id).Scan(&rows).Error; err != nil {
 		return nil, s.translate(ctx, err)
 	}

@@ -54,10 +54,10 @@ func parseMySQL(rawURL string) (c *driver.Config, address string, err error) {
 // mysqlDialect describes the MariaDB or MySQL server that rawURL names, which
 // it asks for its version: the two have different names for the isolation
 // level. tp traces the statements.
-func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (d dialect, dsn, address string, err error) {
+func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (d dialect, address string, err error) {
 	c, address, err := parseMySQL(rawURL)
 	if err != nil {
-		return dialect{}, "", "", err
+		return dialect{}, "", err
 	}
 	var mariaDB, galera bool
 	err = patiently(ctx, func() (err error) {
@@ -65,7 +65,7 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 		return err
 	})
 	if err != nil {
-		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+		return dialect{}, "", fmt.Errorf("open database %s: %w", address, err)
 	}
 	c.Params = map[string]string{
 		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
@@ -73,25 +73,19 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 	}
 	b := bounds(c, mariaDB)
 	connector, err := driver.NewConnector(c)
-	if err != nil {
-		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
-	}
 	usual := c.Clone()
 	usual.MultiStatements = true // for scripts; what comes from outside is an argument, and never part of a text
-	scripts, err := driver.NewConnector(usual)
-	if err != nil {
-		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
-	}
+	scripts, usualErr := driver.NewConnector(usual)
 	slow := c.Clone()
 	delete(slow.Params, b.longest)
 	slow.ReadTimeout = 0 // a change of the schema, or an audit, takes as long as the tables are large
-	unhurried, err := driver.NewConnector(slow)
-	if err != nil {
-		return dialect{}, "", "", fmt.Errorf("open database %s: %w", address, err)
+	unhurried, slowErr := driver.NewConnector(slow)
+	if err := errors.Join(err, usualErr, slowErr); err != nil {
+		return dialect{}, "", fmt.Errorf("open database %s: %w", address, err)
 	}
 	return dialect{
 		name: "mysql", galera: galera,
-		open: func(string) (gorm.Dialector, error) { // by a connector, as a data source name would lose the logger
+		open: func() (gorm.Dialector, error) { // by a connector, as a data source name would lose the logger
 			return mysql.New(mysql.Config{Conn: openMySQL(lazyBegin{scripts}, tp), SkipInitializeWithVersion: true}), nil
 		},
 		unhurried:   func() *sql.DB { return openMySQL(unhurried, tp) },
@@ -115,7 +109,7 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 		timers:      sqltimers.MySQL,
 		locks:       sqllock.MySQL,
 		pool:        func() (*sql.DB, error) { return openMySQL(connector, tp), nil },
-	}, "", address, nil
+	}, address, nil
 }
 
 // limits is what MariaDB and MySQL have in common under different names.

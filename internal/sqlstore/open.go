@@ -24,13 +24,13 @@ import (
 // Open connects to the database that c.URL names. It fails, naming the address,
 // when the database does not answer before ctx ends. Close the Store.
 func Open(ctx context.Context, c Config) (*Store, error) {
-	d, dsn, address, err := parse(ctx, c)
+	d, address, err := parse(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	var db *gorm.DB
 	err = patiently(ctx, func() (err error) { // the driver for SQLite asks for the version
-		engine, err := d.open(dsn)
+		engine, err := d.open()
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func late(err error) bool {
 func ValidURL(url string) (err error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "sqlite":
-		_, _, _, err = sqliteDialect(rest, AccessCreate, nil)
+		_, _, err = sqliteDialect(rest, AccessCreate, nil)
 	case "mysql":
 		_, _, err = parseMySQL(url)
 	default:
@@ -124,21 +124,20 @@ func unknownEngine() error {
 	return errors.New("database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE")
 }
 
-// parse chooses the engine that c.URL names and returns its data source name,
-// and the address without secrets.
-func parse(ctx context.Context, c Config) (d dialect, dsn, address string, err error) {
+// parse chooses the engine that c.URL names, and returns its address without secrets.
+func parse(ctx context.Context, c Config) (d dialect, address string, err error) {
 	switch scheme, rest, _ := strings.Cut(c.URL, ":"); scheme {
 	case "sqlite":
-		d, dsn, address, err = sqliteDialect(rest, c.Access, c.Tracer)
+		d, address, err = sqliteDialect(rest, c.Access, c.Tracer)
 		if err != nil {
-			return d, dsn, address, err
+			return d, address, err
 		}
 		if err = c.Access.check(rest); err != nil {
 			err = fmt.Errorf("open database %s: %w", address, err)
 		}
-		return d, dsn, address, err
+		return d, address, err
 	case "mysql":
 		return mysqlDialect(ctx, c.URL, c.Tracer)
 	}
-	return dialect{}, "", "", unknownEngine()
+	return dialect{}, "", unknownEngine()
 }

@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -41,29 +42,26 @@ func (s *Store) decided(ctx context.Context, rows []orderRow) error {
 			late[rows[i].ID] = &rows[i]
 		}
 	}
-	for some := range slices.Chunk(slices.Sorted(maps.Keys(late)), maxRows) {
-		err := s.inTx(ctx, func(tx *gorm.DB) error {
-			found, err := s.lateRows(tx, some)
-			for _, r := range found {
-				*late[r.ID] = r
-			}
-			if err == nil && len(found) < len(some) {
-				err = errHeld
-			}
-			return err
-		})
-		if err != nil {
-			return err
-		}
+	if len(late) == 0 {
+		return nil
 	}
-	return nil
+	return s.inTx(ctx, func(tx *gorm.DB) error {
+		found, err := s.lateRows(tx, maps.Keys(late))
+		for _, r := range found {
+			*late[r.ID] = r
+		}
+		if err == nil && len(found) < len(late) {
+			err = errHeld
+		}
+		return err
+	})
 }
 
 // lateRows returns the rows of the orders as nobody can change them any more if they are late, without those that another
 // transaction is changing.
 // It locks them by their ids, as everybody does: by another index it would meet those who change them half-way.
-func (s *Store) lateRows(tx *gorm.DB, ids []string) (rows []orderRow, err error) {
-	for some := range slices.Chunk(slices.Sorted(slices.Values(ids)), maxRows) {
+func (s *Store) lateRows(tx *gorm.DB, ids iter.Seq[string]) (rows []orderRow, err error) {
+	for some := range slices.Chunk(slices.Sorted(ids), maxRows) {
 		var found []orderRow
 		err := tx.Raw("SELECT o.*, "+s.dialect.present+" AS now FROM orders o"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.shareFree, some).Scan(&found).Error
 		if err != nil {
@@ -86,11 +84,8 @@ func (s *Store) orderRow(db *gorm.DB, t order.Target, now, suffix string) (row o
 
 // withLines returns the order that row is, with its lines.
 func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
-	var lines []lineRow
-	if err := db.Raw("SELECT * FROM order_lines WHERE order_id = ? ORDER BY sku", row.ID).Scan(&lines).Error; err != nil {
-		return order.Order{}, err
-	}
-	return row.order(lines), nil
+	lines, err := s.linesOf(db, row.ID)
+	return row.order(lines[row.ID]), err
 }
 
 // lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another

@@ -179,11 +179,3 @@ func (b *transaction) answer() {
 		}
 	}
 }
-
-func linesOf(o order.Order) []lineRow {
-	lines := make([]lineRow, len(o.Items))
-	for i, it := range o.Items {
-		lines[i] = lineRow{OrderID: o.ID, SKU: it.SKU, Quantity: it.Quantity}
-	}
-	return lines
-}

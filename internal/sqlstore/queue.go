@@ -65,14 +65,13 @@ func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o o
 	o.Status = order.Queued
 	o.CreatedAt = time.UnixMicro(now).UTC()
 	o.ExpiresAt = o.CreatedAt.Add(r.TTL)
-	if err := tx.Create(new(fromOrder(o))).Error; err != nil {
-		return o, push, err
-	}
-	if err := tx.Create(linesOf(o)).Error; err != nil {
-		return o, push, err
-	}
-	push, err = s.timers.Schedule(tx.Statement.Context, tx.Statement.ConnPool,
+	var c script
+	c.orders([]order.Order{o})
+	push, err = s.timers.Schedule(tx.Statement.Context, &c,
 		timeout.Timer{Kind: order.PlaceTimer, ID: o.ID, Due: o.CreatedAt.Add(pause)})
+	if err == nil {
+		err = s.run(tx, &c)
+	}
 	if err != nil {
 		return o, push, err
 	}
@@ -89,7 +88,7 @@ func (s *Store) Reject(ctx context.Context, id string, why order.Reason) error {
 		if r.Error != nil || r.RowsAffected == 0 {
 			return r.Error
 		}
-		push, err = s.unschedule(tx, order.PlaceTimer, id)
+		push, err = s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, order.PlaceTimer, id)
 		return err
 	})
 	if err == nil {

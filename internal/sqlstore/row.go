@@ -14,7 +14,7 @@ import (
 // The rows of the schema. Times are microseconds since 1970.
 
 type skuRow struct {
-	SKU        string `gorm:"primaryKey"`
+	SKU        string
 	Strategy   string
 	OnHand     int64
 	Reserved   int64
@@ -22,14 +22,12 @@ type skuRow struct {
 	Fence      int64
 	FenceOwner string
 	FenceBase  int64
-	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+	CreatedAt  int64 // read by nobody, but gorm allocates more for a column without a field
 	Limit      int64 `gorm:"column:purchase_limit"`
 	Segments   int   // rows in sku_segments, which are added to this one
 
-	Now int64 `gorm:"->"` // the time of reading; no column
+	Now int64 // the time of reading; no column
 }
-
-func (skuRow) TableName() string { return "skus" }
 
 func (r skuRow) level() stock.Level {
 	return stock.Level{
@@ -42,25 +40,15 @@ func (r skuRow) level() stock.Level {
 func (r skuRow) kind() kind { return kind{limit: r.Limit, segments: r.Segments} }
 
 type orderRow struct {
-	ID         string `gorm:"primaryKey"`
+	ID         string
 	CustomerID string
 	Status     string
 	PaymentID  string
-	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+	CreatedAt  int64
 	ExpiresAt  int64
 	Reason     string
 
-	Now int64 `gorm:"->"` // the time of reading; no column
-}
-
-func (orderRow) TableName() string { return "orders" }
-
-func fromOrder(o order.Order) orderRow {
-	return orderRow{
-		ID: o.ID, CustomerID: o.CustomerID, Status: string(o.Status), PaymentID: o.PaymentID,
-		Reason:    string(o.Reason),
-		CreatedAt: o.CreatedAt.UnixMicro(), ExpiresAt: o.ExpiresAt.UnixMicro(),
-	}
+	Now int64 // the time of reading; no column
 }
 
 // late reports whether the order was open when its time was over, at r.Now.
@@ -88,35 +76,9 @@ func (r orderRow) order(lines []lineRow) order.Order {
 }
 
 type lineRow struct {
-	OrderID  string `gorm:"primaryKey"`
-	SKU      string `gorm:"primaryKey"`
+	OrderID  string
+	SKU      string
 	Quantity int64
-}
-
-func (lineRow) TableName() string { return "order_lines" }
-
-type ledgerRow struct {
-	ID        int64 `gorm:"primaryKey"`
-	SKU       string
-	OrderID   string
-	Movement  string
-	Quantity  int64
-	OnHand    int64
-	Reserved  int64
-	Fence     int64
-	Instance  string
-	CreatedAt int64 `gorm:"autoCreateTime:false"`
-}
-
-func (ledgerRow) TableName() string { return "ledger" }
-
-// entry returns the ledger row of a movement.
-func (s *Store) entry(m stock.Movement, sku, orderID string, quantity, now int64, f dlock.Fence) ledgerRow {
-	onHand, reserved := m.Delta(quantity)
-	return ledgerRow{
-		SKU: sku, OrderID: orderID, Movement: string(m), Quantity: quantity, OnHand: onHand, Reserved: reserved,
-		Fence: int64(f.Token), Instance: s.instance, CreatedAt: now,
-	}
 }
 
 // readLevel reads the row of sku in tx.

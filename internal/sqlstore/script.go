@@ -17,22 +17,18 @@ import (
 
 // script is the statements that end a transaction, whose results nobody needs. They are sent
 // in one round trip where the driver can do that, and otherwise one by one. Many rows are one
-// statement; what is inserted with each order goes past gorm, which would look at every
-// column by reflection.
+// statement. All rows are inserted here, and not by gorm, which would look at every column by reflection.
 type script struct {
-	texts  []string
-	tables []string // by which the spans of the statements are named; empty: by none
-	args   []any
-	ends   []int // of the arguments of each text
+	texts []string
+	args  []any
+	ends  []int // of the arguments of each text
 }
 
 var _ timeout.Tx = (*script)(nil)
 
 // add puts a statement at the end.
-func (c *script) add(text string, args ...any) { c.addTo("", text, args) }
-
-func (c *script) addTo(table, text string, args []any) {
-	c.texts, c.tables, c.args = append(c.texts, text), append(c.tables, table), append(c.args, args...)
+func (c *script) add(text string, args ...any) {
+	c.texts, c.args = append(c.texts, text), append(c.args, args...)
 	c.ends = append(c.ends, len(c.args))
 }
 
@@ -54,7 +50,7 @@ func (s *Store) run(tx *gorm.DB, c *script) error {
 	}
 	from := 0
 	for i, text := range c.texts {
-		if err := tx.Table(c.tables[i]).Exec(text, c.args[from:c.ends[i]]...).Error; err != nil {
+		if err := tx.Exec(text, c.args[from:c.ends[i]]...).Error; err != nil {
 			return err
 		}
 		from = c.ends[i]
@@ -62,58 +58,57 @@ func (s *Store) run(tx *gorm.DB, c *script) error {
 	return nil
 }
 
-// rows adds the insertion of n rows, of which args has the values.
-func (c *script) rows(table, columns string, n int, args []any) {
-	if n == 0 {
-		return
-	}
-	c.repeat(table, columns, "(?"+strings.Repeat(", ?", len(args)/n-1)+")", n, args)
+// rows adds the insertion of rows of which args has the values.
+func (c *script) rows(table, columns string, args []any) {
+	c.repeat(table, columns, "(?"+strings.Repeat(", ?", strings.Count(columns, ","))+")", args)
 }
 
 // repeat is rows for a row that is written like that.
-func (c *script) repeat(table, columns, row string, n int, args []any) {
-	c.addTo(table, "INSERT INTO "+table+" ("+columns+") VALUES "+row+strings.Repeat(", "+row, n-1), args)
+func (c *script) repeat(table, columns, row string, args []any) {
+	if n := len(args) / strings.Count(row, "?"); n > 0 {
+		c.add("INSERT INTO "+table+" ("+columns+") VALUES "+row+strings.Repeat(", "+row, n-1), args...)
+	}
 }
 
 // orders adds the insertion of orders and their lines.
 func (c *script) orders(orders []order.Order) {
 	rows, lines := make([]any, 0, 7*len(orders)), make([]any, 0, 3*len(orders))
-	n := 0
 	for _, o := range orders {
 		rows = append(rows, o.ID, o.CustomerID, string(o.Status), o.PaymentID,
 			o.CreatedAt.UnixMicro(), o.ExpiresAt.UnixMicro(), string(o.Reason))
 		for _, it := range o.Items {
 			lines = append(lines, o.ID, it.SKU, it.Quantity)
-			n++
 		}
 	}
-	c.rows("orders", "id, customer_id, status, payment_id, created_at, expires_at, reason", len(orders), rows)
-	c.rows("order_lines", "order_id, sku, quantity", n, lines)
+	c.rows("orders", "id, customer_id, status, payment_id, created_at, expires_at, reason", rows)
+	c.rows("order_lines", "order_id, sku, quantity", lines)
 }
 
 // ledger adds the entries of a movement of all items of orders, each of which has fencing tokens by SKU, or none has.
 func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now int64, fences []map[string]dlock.Fence) {
-	args, n := make([]any, 0, 9*len(orders)), 0
+	args := make([]any, 0, 9*len(orders))
 	for i, o := range orders {
 		for _, it := range o.Items {
 			var token int64
-			if fences != nil {
+			if i < len(fences) {
 				token = int64(fences[i][it.SKU].Token)
 			}
 			onHand, reserved := m.Delta(it.Quantity)
 			args = append(args, it.SKU, o.ID, string(m), it.Quantity, onHand, reserved, token, s.instance, now)
-			n++
 		}
 	}
-	c.rows("ledger", "sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at", n, args)
+	c.rows("ledger", "sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at", args)
+}
+
+// entry adds the ledger entry of a movement of one SKU that belongs to no order.
+func (c *script) entry(s *Store, m stock.Movement, sku string, quantity, now int64, f dlock.Fence) {
+	none := order.Order{Items: []order.Item{{SKU: sku, Quantity: quantity}}}
+	c.ledger(s, m, []order.Order{none}, now, []map[string]dlock.Fence{{sku: f}})
 }
 
 // answers adds the insertion of answers. It comes last: whoever carries out the same request
 // waits there until the outcome is known, and holds what it has changed meanwhile.
 func (c *script) answers(s *Store, answers []answer) error {
-	if len(answers) == 0 {
-		return nil
-	}
 	args := make([]any, 0, 7*len(answers))
 	for _, a := range answers {
 		if err := fits(a.once.Scope); err != nil {
@@ -126,6 +121,6 @@ func (c *script) answers(s *Store, answers []answer) error {
 		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, a.Location, body)
 	}
 	c.repeat("idempotency_keys", "customer_id, route, idem_key, hash, status, location, body, created_at",
-		"(?, ?, ?, ?, ?, ?, ?, "+s.dialect.now+")", len(answers), args)
+		"(?, ?, ?, ?, ?, ?, ?, "+s.dialect.now+")", args)
 	return nil
 }

@@ -31,30 +31,13 @@ type kind struct {
 // A segmented SKU has a row in skus and 15 rows in sku_segments. Levels, lists and the audit sum them in one
 // statement. Every movement is a relative update of one row, or of several in ascending order, and may go to any row. So
 // an instance that ignores segments keeps the sums right. Payments and cancellations go to one row in turn; expiries and restocks
-// are spread evenly.
-//
-// An order reads all rows before its transaction. By a conditional update it takes its units from one row that has
-// enough, and locks no other row. If no row has enough, the order locks all rows and takes its units across them. If
-// the chosen row was drained meanwhile, the order starts again that way, because it can no longer lock lower rows in
-// order. An order is refused only if all rows together have too few, in that one read or while all of them are locked.
+// are spread evenly. The comment of transaction.segmented says how an order takes its units.
 type segmentRow struct {
-	SKU      string `gorm:"primaryKey"`
-	Segment  int    `gorm:"primaryKey;autoIncrement:false"`
+	SKU      string
+	Segment  int
 	OnHand   int64
 	Reserved int64
 	Version  int64
-}
-
-func (segmentRow) TableName() string { return "sku_segments" }
-
-// split distributes the units of a new SKU over its rows.
-func (r *skuRow) split() (others []segmentRow) {
-	parts := splitEvenly(r.OnHand, r.Segments+1, 0)
-	r.OnHand = parts[0]
-	for i, n := range parts[1:] {
-		others = append(others, segmentRow{SKU: r.SKU, Segment: i + 1, OnHand: n})
-	}
-	return others
 }
 
 // splitEvenly divides units into n parts that differ by one at most. The greater ones begin with first.

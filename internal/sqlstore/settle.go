@@ -6,10 +6,8 @@ import (
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore/bulkhead"
-	"example.com/shop/internal/stock"
 )
 
 // Settle implements [order.Store].
@@ -44,13 +42,19 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 			return nil, false, err
 		}
 		o.Status, o.PaymentID = to, paymentID
+		var end script
 		if was == order.Pending { // a queued order has no units
-			if err := s.settleStock(tx, o, to.Movement(), row.Now); err != nil {
-				return nil, false, err
+			for _, it := range o.Items {
+				if err := s.move(tx, to.Movement(), it); err != nil {
+					return nil, false, err
+				}
 			}
+			end.ledger(s, to.Movement(), []order.Order{o}, row.Now, nil)
 		}
-		push, err = s.unschedule(tx, timerOf(was), t.ID)
-		return o, true, err
+		if push, err = s.timers.Cancel(tx.Statement.Context, &end, timerOf(was), t.ID); err != nil {
+			return nil, false, err
+		}
+		return o, true, s.run(tx, &end)
 	})
 	if err != nil {
 		return order.Order{}, false, err
@@ -65,18 +69,6 @@ func skusOf(o order.Order) []string {
 		skus[i] = it.SKU
 	}
 	return skus
-}
-
-// settleStock moves the units of o, SKU by SKU in ascending order, as was decided at now.
-func (s *Store) settleStock(tx *gorm.DB, o order.Order, m stock.Movement, now int64) error {
-	entries := make([]ledgerRow, len(o.Items))
-	for i, it := range o.Items {
-		if err := s.move(tx, m, it); err != nil {
-			return err
-		}
-		entries[i] = s.entry(m, it.SKU, o.ID, it.Quantity, now, dlock.Fence{})
-	}
-	return tx.Create(&entries).Error
 }
 
 // Extend implements [order.Store]. A second extension looks like a retry of the first extension.

@@ -88,8 +88,7 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	for _, b := range batches {
 		skus = append(skus, skusOfClaims(b)...)
 	}
-	slices.Sort(skus)
-	skus = slices.Compact(skus)
+	skus = distinct(skus)
 	var free map[string][]int
 	var kinds map[string]kind
 	err = s.retrying(ctx, func() (err error) {
@@ -102,8 +101,9 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 		return false, err
 	}
 	taken := func(sku string) bool { return len(free[sku]) < 1+kinds[sku].segments }
+	skus = slices.DeleteFunc(skus, func(sku string) bool { return !taken(sku) })
 	var only []string
-	for _, sku := range slices.DeleteFunc(slices.Clone(skus), func(sku string) bool { return !taken(sku) }) {
+	for _, sku := range skus {
 		if kinds[sku].segments > 0 {
 			s.setApart(sku)
 		} else {
@@ -112,7 +112,7 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	}
 	s.rows.Suspect(only)
 	leaveOut(batches, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
-	return slices.ContainsFunc(skus, taken), nil
+	return len(skus) > 0, nil
 }
 
 // reserveShared locks the rows of all SKUs in ascending order, and refuses the batches whose fencing tokens are stale.
@@ -177,7 +177,7 @@ func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
 		}
 	}
 	levels := make(map[string]*locked, len(skus))
-	for some := range chunks(skus) {
+	for some := range slices.Chunk(distinct(skus), maxRows) {
 		var rows []skuRow
 		query := "SELECT *, " + b.dialect.present + " AS now FROM skus" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku" + b.dialect.forUpdate
 		if err := b.lockIn(tx, query, some, &rows); err != nil {
@@ -188,7 +188,7 @@ func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
 			b.now = max(b.now, r.Now)
 		}
 	}
-	for some := range chunks(segmented) {
+	for some := range slices.Chunk(distinct(segmented), maxRows) {
 		var rows []segmentRow
 		query := "SELECT * FROM sku_segments" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku, segment" + b.dialect.forUpdate
 		if err := b.lockIn(tx, query, some, &rows); err != nil {
@@ -203,12 +203,8 @@ func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
 	return levels, nil
 }
 
-// chunks returns skus in ascending order and each once, as many at a time as a statement may have.
-func chunks(skus []string) func(func([]string) bool) {
-	skus = slices.Clone(skus)
-	slices.Sort(skus)
-	return slices.Chunk(slices.Compact(skus), maxRows)
-}
+// distinct returns skus in ascending order, each once.
+func distinct(skus []string) []string { return slices.Compact(slices.Sorted(slices.Values(skus))) }
 
 // lockIn reads the rows of skus with a query that locks them. It waits for b.wait.
 func (b *transaction) lockIn(tx *gorm.DB, query string, skus []string, rows any) error {

@@ -27,9 +27,9 @@ const sqliteNow = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTE
 var inURI = strings.NewReplacer("%", "%25", "?", "%3f", "#", "%23")
 
 // sqliteDialect describes SQLite in the named file, whose statements tp traces.
-func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d dialect, dsn, address string, err error) {
+func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d dialect, address string, err error) {
 	if file == "" || strings.HasPrefix(file, ":") {
-		return dialect{}, "", "", fmt.Errorf("database sqlite:%s: want sqlite:FILE", file)
+		return dialect{}, "", fmt.Errorf("database sqlite:%s: want sqlite:FILE", file)
 	}
 	q := url.Values{
 		"_txlock": {"immediate"},
@@ -40,10 +40,10 @@ func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d diale
 		q.Set("mode", "rw")
 		q["_pragma"] = slices.DeleteFunc(q["_pragma"], func(p string) bool { return p == "journal_mode(WAL)" })
 	}
-	dsn = "file:" + inURI.Replace(file) + "?" + q.Encode()
+	dsn := "file:" + inURI.Replace(file) + "?" + q.Encode()
 	return dialect{
 		name: "sqlite",
-		open: func(dsn string) (gorm.Dialector, error) {
+		open: func() (gorm.Dialector, error) {
 			pool, err := openSQLite(dsn, tp)
 			return &sqlite.Dialector{Conn: pool}, err
 		},
@@ -61,7 +61,7 @@ func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d diale
 		index:       func(name string) string { return " INDEXED BY " + name },
 		purge: "DELETE FROM idempotency_keys WHERE rowid IN " +
 			"(SELECT rowid FROM idempotency_keys WHERE created_at < " + sqliteNow + " - ? ORDER BY created_at LIMIT ?)",
-	}, dsn, "sqlite:" + file, nil
+	}, "sqlite:" + file, nil
 }
 
 // Access is what a SQLite file is opened for.

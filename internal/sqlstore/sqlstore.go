@@ -73,7 +73,7 @@ type Store struct {
 type dialect struct {
 	name        string
 	galera      bool // the server is a node of a Galera cluster
-	open        func(dsn string) (gorm.Dialector, error)
+	open        func() (gorm.Dialector, error)
 	connections int    // default size of the pool
 	writers     int    // transactions at once per process; 0: no limit
 	now         string // expression: microseconds since 1970 by the database's clock

@@ -21,25 +21,24 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 		return stock.Level{}, false, s.translate(ctx, err)
 	}
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
-		row := skuRow{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit, Version: 1, CreatedAt: now}
-		level = row.level()
-		var others []segmentRow
+		var c script
+		parts := []int64{l.OnHand} // of the units, by segment
 		if l.Strategy == stock.SegmentedName {
-			row.Segments = segments
-			others = row.split()
+			parts = splitEvenly(l.OnHand, 1+segments, 0)
 		}
-		if err := tx.Create(&row).Error; err != nil {
-			return err
+		c.rows("skus",
+			"sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit, segments",
+			[]any{l.SKU, l.Strategy, parts[0], 0, 1, 0, "", now, l.Limit, len(parts) - 1})
+		var others []any
+		for i, n := range parts[1:] {
+			others = append(others, l.SKU, i+1, n, 0, 0)
 		}
-		if len(others) > 0 {
-			if err := tx.Create(&others).Error; err != nil {
-				return err
-			}
-		}
-		return tx.Create(new(s.entry(stock.Restock, l.SKU, "", l.OnHand, now, dlock.Fence{}))).Error
+		c.rows("sku_segments", "sku, segment, on_hand, reserved, version", others)
+		c.entry(s, stock.Restock, l.SKU, l.OnHand, now, dlock.Fence{})
+		return s.run(tx, &c)
 	})
 	if err == nil {
-		return level, true, nil
+		return stock.Level{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit, Version: 1}, true, nil
 	}
 	if !sqldb.Duplicate(err) {
 		return stock.Level{}, false, err
@@ -105,26 +104,22 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 // Restock implements [stock.Store].
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
 	err = s.rows.Do(ctx, []string{sku}, func(*bulkhead.Places) error {
-		level, err = s.restock(ctx, sku, quantity, once)
-		return err
-	})
-	return level, err
-}
-
-func (s *Store) restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
-	err = s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
-		if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
-			return nil, false, err
-		}
-		now, err := s.clock(tx)
-		if err != nil {
-			return nil, false, err
-		}
-		if err = tx.Create(new(s.entry(stock.Restock, sku, "", quantity, now, dlock.Fence{}))).Error; err != nil {
-			return nil, false, err
-		}
-		level, err = readLevel(tx, sku)
-		return level, true, err
+		return s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
+			if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
+				return nil, false, err
+			}
+			now, err := s.clock(tx)
+			if err != nil {
+				return nil, false, err
+			}
+			var c script
+			c.entry(s, stock.Restock, sku, quantity, now, dlock.Fence{})
+			if err = s.run(tx, &c); err != nil {
+				return nil, false, err
+			}
+			level, err = readLevel(tx, sku)
+			return level, true, err
+		})
 	})
 	if err != nil {
 		return stock.Level{}, err
@@ -153,7 +148,9 @@ func (s *Store) Rebase(ctx context.Context, sku string) (level stock.Level, err 
 		if level, err = readLevel(tx, sku); err != nil || r.RowsAffected == 0 {
 			return err
 		}
-		return tx.Create(new(s.entry(stock.Rebase, sku, "", 0, now, level.Fence))).Error
+		var c script
+		c.entry(s, stock.Rebase, sku, 0, now, level.Fence)
+		return s.run(tx, &c)
 	})
 	if err != nil {
 		return stock.Level{}, schema(err)

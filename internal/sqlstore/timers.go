@@ -3,8 +3,6 @@ package sqlstore
 import (
 	"context"
 
-	"gorm.io/gorm"
-
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -41,11 +39,6 @@ func timerOf(s order.Status) string {
 		return order.PlaceTimer
 	}
 	return order.ExpireTimer
-}
-
-// unschedule deletes the timers of the orders in tx.
-func (s *Store) unschedule(tx *gorm.DB, kind string, ids ...string) (push func(), err error) {
-	return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, kind, ids...)
 }
 
 // noTimers ignores all timers.

@@ -46,6 +46,6 @@ func counted(c Counter) Lock {
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
 		defer c.Flush(ctx, sku)
-		return fn(ctx, dlock.Fence{})
+		return noLock(ctx, sku, fn)
 	}
 }

@@ -3,6 +3,7 @@ package timeout
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 )
@@ -103,19 +104,27 @@ func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, e
 // dead returns the ids of all dead timers of a kind. No row has the moment of death, so Redrive lists
 // the timers before it changes any.
 func (q *Queue) dead(ctx context.Context, kind string) (ids []string, err error) {
-	f := Filter{Kind: kind, State: Dead, Limit: redriveMax}
-	for {
-		rows, err := q.store.List(ctx, f)
+	for rows, err := range q.pages(ctx, Filter{Kind: kind, State: Dead, Limit: redriveMax}) {
 		if err != nil {
 			return nil, err
 		}
 		for _, r := range rows {
 			ids = append(ids, r.ID)
 		}
-		if len(rows) < redriveMax {
-			return ids, nil
+	}
+	return ids, nil
+}
+
+// pages reads the timers that f chooses. An error ends it.
+func (q *Queue) pages(ctx context.Context, f Filter) iter.Seq2[[]Row, error] {
+	return func(yield func([]Row, error) bool) {
+		for {
+			rows, err := q.store.List(ctx, f)
+			if !yield(rows, err) || err != nil || len(rows) < f.Limit {
+				return
+			}
+			f.After = rows[len(rows)-1]
 		}
-		f.After = rows[len(rows)-1]
 	}
 }
 

@@ -38,10 +38,9 @@ type change struct {
 func (c change) name() timerName { return timerName{c.shardKey, c.ID} }
 
 // flusher sends changes to the index in the background. A caller never waits: changes that do not
-// fit are dropped, and the reconciler repairs them. Entries that are not due soon are batched,
-// because a call costs the index more than an entry. Removals are delayed for longer than that.
+// fit are dropped, and the reconciler repairs them.
 //
-// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, as a
+// The entry of a timer that is due within 10 s is sent at once. Others are batched for 100 ms, because a
 // call costs the index more than an entry (EntriesNotDueSoonAreBatched). Removals are delayed by 200 ms,
 // so that they arrive after entries that other instances still have to send (RemovalIsSentAfterEntriesOfOtherInstances).
 // Otherwise writes of different instances have no order in the index. If two instances move a timer within that time,
@@ -212,35 +211,29 @@ func (f *flusher) send(ctx context.Context, chunk []change) bool {
 	}
 	all := true
 	for key, entries := range put {
-		if !f.hasConsumer(key) {
-			continue
+		if f.hasConsumer(key) {
+			all = f.call(ctx, key, "put entries", len(entries), func(ctx context.Context) error {
+				_, err := f.index.Schedule(ctx, key.kind, key.partition, false, entries)
+				return err
+			}) && all
 		}
-		all = f.put(ctx, key, entries) && all
 	}
-	for key, ids := range remove {
-		all = f.remove(ctx, key, ids) && all
+	for key, ids := range remove { // a claim of an entry that stays finds no row
+		all = f.call(ctx, key, "remove entries", len(ids), func(ctx context.Context) error {
+			return f.index.Remove(ctx, key.kind, key.partition, ids)
+		}) && all
 	}
 	return all
 }
 
-func (f *flusher) remove(ctx context.Context, key shardKey, ids []string) bool {
-	call, cancel := context.WithTimeout(ctx, flushLimit)
+// call sends n changes, and reports whether the index took them.
+func (f *flusher) call(ctx context.Context, key shardKey, what string, n int, send func(context.Context) error) bool {
+	ctx, cancel := context.WithTimeout(ctx, flushLimit)
 	defer cancel()
-	if err := f.index.Remove(call, key.kind, key.partition, ids); err != nil {
-		f.observer.EntriesDropped(key.kind, len(ids)) // a claim of each finds no row
-		f.observer.Failed(key.kind, "remove entries", err)
-		return false
+	err := send(ctx)
+	if err != nil {
+		f.observer.EntriesDropped(key.kind, n)
+		f.observer.Failed(key.kind, what, err)
 	}
-	return true
-}
-
-func (f *flusher) put(ctx context.Context, key shardKey, entries []Entry) bool {
-	call, cancel := context.WithTimeout(ctx, flushLimit)
-	defer cancel()
-	if _, err := f.index.Schedule(call, key.kind, key.partition, false, entries); err != nil {
-		f.observer.EntriesDropped(key.kind, len(entries))
-		f.observer.Failed(key.kind, "put entries", err)
-		return false
-	}
-	return true
+	return err == nil
 }

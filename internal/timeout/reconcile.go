@@ -107,8 +107,7 @@ func (r *reconciler) lookAhead(ctx context.Context, ahead time.Duration) error {
 	}
 	f := Filter{Kind: r.w.kind, State: Open, Until: now.Add(ahead), Limit: pageMax}
 	f.After = Row{Timer: Timer{Kind: r.w.kind, ID: " "}, Next: now} // before all of that moment
-	for {
-		rows, err := r.w.q.store.List(ctx, f)
+	for rows, err := range r.w.q.pages(ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -120,11 +119,11 @@ func (r *reconciler) lookAhead(ctx context.Context, ahead time.Duration) error {
 		}
 		added, err := r.w.q.putMissing(ctx, r.w.kind, entries)
 		r.w.repaired(RepairLookAhead, added)
-		if err != nil || len(rows) < pageMax {
+		if err != nil {
 			return err
 		}
-		f.After = rows[len(rows)-1]
 	}
+	return nil
 }
 
 func (w *worker) repaired(why Reason, n int) {

@@ -32,13 +32,13 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 	for i, o := range outcomes {
 		it := group[i]
 		switch o.verdict {
-		case done:
+		case VerdictDone:
 			finished = append(finished, it)
-		case committed:
+		case VerdictCommitted:
 			over++
-		case notDue, again:
+		case VerdictNotDue, verdictAgain:
 			at := o.at
-			if o.verdict == again {
+			if o.verdict == verdictAgain {
 				at = now.Add(o.after + rand.N(o.after+1)) // so that timers that collide now do not collide again
 			}
 			if soonest := now.Add(notDuePause); at.Before(soonest) {
@@ -47,7 +47,7 @@ func (b *batch) settle(group []*item, outcomes []Outcome) {
 			late = append(late, later{it, ceil(at), it.counted, errors.New(it.row.LastError)})
 		default: // retry, or no outcome at all
 			err := cmp.Or(o.err, errRetry)
-			if o.verdict != retry {
+			if o.verdict != VerdictRetry {
 				err = errNoOutcome
 			}
 			if it.attempt >= b.w.opts.Attempts {

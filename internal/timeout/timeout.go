@@ -45,41 +45,34 @@ type Handler func(ctx context.Context, batch []Fired) ([]Outcome, error)
 
 // Outcome is the result of handling a timer: [Done], [Committed], [Retry], [NotDue] or [Again].
 type Outcome struct {
-	verdict verdict
+	verdict Verdict
 	at      time.Time
 	after   time.Duration
 	err     error
 }
 
-type verdict int
-
-const (
-	done verdict = iota + 1
-	committed
-	retry
-	notDue
-	again
-)
+// verdictAgain is that of [Again], which counts as not due.
+const verdictAgain Verdict = "again"
 
 // Done ends the timer. The queue deletes it, unless it has got a later due time meanwhile.
-func Done() Outcome { return Outcome{verdict: done} }
+func Done() Outcome { return Outcome{verdict: VerdictDone} }
 
 // Committed ends a timer that the handler's own transaction has deleted with [Queue.Cancel].
-func Committed() Outcome { return Outcome{verdict: committed} }
+func Committed() Outcome { return Outcome{verdict: VerdictCommitted} }
 
 // Retry asks for another attempt after a pause; 0 means the backoff of the options.
 // After the last attempt that the options allow, the timer is dead. It is kept with the error
 // until an operator redrives or cancels it.
 func Retry(after time.Duration, cause error) Outcome {
-	return Outcome{verdict: retry, after: after, err: cause}
+	return Outcome{verdict: VerdictRetry, after: after, err: cause}
 }
 
 // NotDue fires the timer again at the given moment, for one that came too early. No attempt counts.
-func NotDue(at time.Time) Outcome { return Outcome{verdict: notDue, at: at} }
+func NotDue(at time.Time) Outcome { return Outcome{verdict: VerdictNotDue, at: at} }
 
 // Again fires the timer again after the pause, or up to twice as long, as often as it takes. It is for a
 // timer whose subject is locked by another transaction. The pause must not be negative. No attempt counts.
-func Again(after time.Duration) Outcome { return Outcome{verdict: again, after: after} }
+func Again(after time.Duration) Outcome { return Outcome{verdict: verdictAgain, after: after} }
 
 // State is the state of a stored timer.
 type State string

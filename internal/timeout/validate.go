@@ -2,25 +2,20 @@ package timeout
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
 const (
-	nameMax = 32
-	idMax   = 64
-	ahead   = 10 * 366 * 24 * time.Hour
+	nameMax   = 32
+	nameChars = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_"
+	idMax     = 64
+	ahead     = 10 * 366 * 24 * time.Hour
 )
 
 // validName says whether s can name a kind or a partition: it becomes part of keys.
 func validName(s string) bool {
-	for _, c := range []byte(s) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return s != "" && len(s) <= nameMax
+	return s != "" && len(s) <= nameMax && strings.Trim(s, nameChars) == ""
 }
 
 func checkKind(kind string) error {
@@ -37,10 +32,8 @@ func checkID(kind, id string) error {
 	if id == "" || len(id) > idMax {
 		return fmt.Errorf("%w: %s timer %.80q: give an id of 1 to %d characters", ErrInvalid, kind, id, idMax)
 	}
-	for _, c := range []byte(id) {
-		if c <= ' ' || c > '~' {
-			return fmt.Errorf("%w: %s timer %q: give an id of printable ASCII characters without spaces", ErrInvalid, kind, id)
-		}
+	if strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("%w: %s timer %q: give an id of printable ASCII characters without spaces", ErrInvalid, kind, id)
 	}
 	return nil
 }

@@ -135,12 +135,8 @@ func (w *wipe) note(sent time.Time) {
 	w.mu.Lock()
 	news := sent.After(w.rebuilt)
 	w.mu.Unlock()
-	if !news {
-		return
-	}
-	select {
-	case w.found <- struct{}{}:
-	default:
+	if news {
+		signal(w.found)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -180,17 +181,9 @@ func unitsKey(key string) string { return "units:" + key }
 
 // validKey reports whether every lock service accepts key.
 func validKey(key string) bool {
-	const longest = 128
-	if key == "" || len(key) > longest {
-		return false
-	}
-	for _, c := range []byte(key) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
-		case c == '.', c == '_', c == '-', c == ':':
-		default:
-			return false
-		}
-	}
-	return true
+	const (
+		longest = 128
+		allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-:"
+	)
+	return key != "" && len(key) <= longest && strings.Trim(key, allowed) == ""
 }

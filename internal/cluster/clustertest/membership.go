@@ -40,6 +40,31 @@ func member(name string) cluster.Member {
 	return cluster.Member{Name: name, Address: name + ":8080", Role: "shop", Version: "v1.2.3", Started: started}
 }
 
+// elsewhere returns a member with a name and the address of another instance.
+func elsewhere(name string) cluster.Member {
+	m := member(name)
+	m.Address = "elsewhere:8080"
+	return m
+}
+
+// ends waits until p is over.
+func ends(t testing.TB, p *cluster.Presence) {
+	t.Helper()
+	select {
+	case <-p.Done():
+	case <-time.After(maxWait):
+		t.Fatal("the old one does not end")
+	}
+}
+
+// leave ends p, and fails the test if that fails.
+func leave(t testing.TB, p *cluster.Presence) {
+	t.Helper()
+	if err := p.Leave(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // Join makes m a member until the test ends.
 func Join(t testing.TB, i cluster.Membership, m cluster.Member) *cluster.Presence {
 	t.Helper()
@@ -87,9 +112,7 @@ func joinIsSeen(t testing.TB, h Harness, group string) {
 		p := Join(t, here, member("c"))
 		joins = append(joins, seen.Until(t, "one more", Lists(plain.Name, odd.Name, "c")))
 		start := time.Now()
-		if err := p.Leave(t.Context()); err != nil {
-			t.Error(err)
-		}
+		leave(t, p)
 		seen.Until(t, "one less", Lists(plain.Name, odd.Name))
 		leaves = append(leaves, time.Since(start))
 	}
@@ -143,10 +166,7 @@ func changesAreMerged(t testing.TB, h Harness, group string) {
 	for view, err := range there.Members(ctx) {
 		if steps++; steps == 1 {
 			for range n {
-				p := Join(t, here, member("a"))
-				if err := p.Leave(t.Context()); err != nil {
-					t.Error(err)
-				}
+				leave(t, Join(t, here, member("a")))
 			}
 			Join(t, here, member("b"))
 		}

@@ -22,9 +22,7 @@ func lostReplyLeavesOneEntry(t testing.TB, h Harness, group string) {
 			t.Fatal("no reply was lost, so the case proves nothing")
 		}
 		seen.Until(t, "one entry", Lists("a"))
-		if err := p.Leave(t.Context()); err != nil {
-			t.Error(err)
-		}
+		leave(t, p)
 		seen.Until(t, "none", Lists())
 	}
 }

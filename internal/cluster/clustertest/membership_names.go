@@ -18,8 +18,7 @@ func nameIsTaken(t testing.TB, h Harness, group string) {
 	seen := Follow(t, there.Members)
 	seen.Until(t, "a", Lists("a"))
 	_, before, _ := seen.Now()
-	other := member("a")
-	other.Address = "elsewhere:8080"
+	other := elsewhere("a")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	start := time.Now()
@@ -52,8 +51,7 @@ func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 	h.dying(t)
 	here, there := h.open(t, group), h.open(t, group)
 	p := Join(t, here, member("a"))
-	other := member("a")
-	other.Address = "elsewhere:8080"
+	other := elsewhere("a")
 	var joining sync.WaitGroup
 	defer joining.Wait()
 	joined := make(chan error, 1)
@@ -71,9 +69,7 @@ func nameIsFreeAfterLeave(t testing.TB, h Harness, group string) {
 		t.Fatalf("Join alongside a live holder = %v", err)
 	case <-time.After(h.TTL / 10):
 	}
-	if err := p.Leave(t.Context()); err != nil {
-		t.Error(err)
-	}
+	leave(t, p)
 	start := time.Now()
 	if err := <-joined; err != nil {
 		t.Error(err)
@@ -111,9 +107,7 @@ func oneOfTwoGetsTheName(t testing.TB, h Harness, group string) {
 		t.Errorf("%d instances have the name", len(winners))
 	}
 	for _, p := range winners {
-		if err := p.Leave(t.Context()); err != nil {
-			t.Error(err)
-		}
+		leave(t, p)
 	}
 }
 
@@ -135,11 +129,7 @@ func restartJoinsAtOnce(t testing.TB, h Harness, group string) {
 	}
 	isNew := func(v cluster.View, err error) bool { return Lists("a")(v, err) && v.Members[0].Version == "v2" }
 	seen.Until(t, "the new one", isNew)
-	select {
-	case <-old.Done():
-	case <-time.After(maxWait):
-		t.Fatal("the old one does not end")
-	}
+	ends(t, old)
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
 		t.Errorf("the old one: %v", old.Err())
 	}
@@ -168,11 +158,7 @@ func replacedWhileAway(t testing.TB, h Harness, group string) {
 	m.Version = "v2"
 	again := Join(t, near, m)
 	link.Heal()
-	select {
-	case <-old.Done():
-	case <-time.After(maxWait):
-		t.Fatal("the old one does not end")
-	}
+	ends(t, old)
 	if !errors.Is(old.Err(), cluster.ErrReplaced) {
 		t.Errorf("the old one: %v", old.Err())
 	}
@@ -188,17 +174,12 @@ func nameIsTakenWhileAway(t testing.TB, h Harness, group string) {
 	near := h.open(t, group)
 	old := Join(t, far, member("a"))
 	link.Cut()
-	other := member("a")
-	other.Address = "elsewhere:8080"
+	other := elsewhere("a")
 	start := time.Now()
 	next := Join(t, near, other) // it waits until the entry expires
 	t.Logf("the name is free after %v, the TTL being %v", time.Since(start), h.TTL)
 	link.Heal()
-	select {
-	case <-old.Done():
-	case <-time.After(maxWait):
-		t.Fatal("the old one does not end")
-	}
+	ends(t, old)
 	if taken, ok := errors.AsType[*cluster.NameTakenError](old.Err()); !ok || !taken.Holder.Equal(other) {
 		t.Errorf("the old one: %v", old.Err())
 	}

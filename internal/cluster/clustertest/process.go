@@ -73,6 +73,9 @@ type Process struct {
 // start starts an instance, and returns when it has joined. It ends with the test.
 func (h Harness) start(t testing.TB, group, name string, record *Record) *Process {
 	t.Helper()
+	if h.Process == nil {
+		t.Skip("an instance cannot have a process of its own")
+	}
 	test, environment := h.Process(t, group)
 	//nolint:gosec // It is this very program.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^"+test+"$")
@@ -136,9 +139,6 @@ func processCases() []testCase {
 
 // killedLeaderIsReplaced kills a leader in a process of its own, and starts it again.
 func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
-	if h.Process == nil {
-		t.Skip("an instance cannot have a process of its own")
-	}
 	i := h.open(t, group)
 	members, leaders := Follow(t, i.Members), Follow(t, i.observe(t, group))
 	Join(t, i, member("here"))
@@ -181,9 +181,6 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 // stoppedLeaderIsFenced stops a leader for longer than its term can last. It wakes up
 // and writes, and its writes are refused.
 func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
-	if h.Process == nil {
-		t.Skip("an instance cannot have a process of its own")
-	}
 	i := h.open(t, group)
 	record := NewRecord()
 	child := h.start(t, group, "child", record)

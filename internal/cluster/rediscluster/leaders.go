@@ -46,7 +46,7 @@ func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluste
 		_, text, _ := strings.Cut(held, ";")
 		l, err := cluster.DecodeLeader(text)
 		if err != nil {
-			c.stray(key+": "+held, err)
+			c.strays.Report(c.cfg.OnError, "rediscluster:", key+": "+held, err)
 			return cluster.Leader{}, nil
 		}
 		return l, nil

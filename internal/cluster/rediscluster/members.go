@@ -81,7 +81,7 @@ func (c *Cluster) parse(pairs []any) cluster.View {
 		}
 		if err != nil {
 			ignored++
-			c.stray(name+": "+held, err)
+			c.strays.Report(c.cfg.OnError, "rediscluster:", name+": "+held, err)
 			continue
 		}
 		members = append(members, m)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -57,11 +56,9 @@ func (cfg *Config) validate() error {
 // Cluster is what an instance has of the others in Redis. It is safe for concurrent
 // use, and has no goroutines of its own.
 type Cluster struct {
-	rdb redis.UniversalClient
-	cfg Config
-
-	mu     sync.Mutex
-	strays map[string]struct{} // those that have been reported
+	rdb    redis.UniversalClient
+	cfg    Config
+	strays cluster.Strays
 }
 
 var (
@@ -76,24 +73,5 @@ func New(rdb redis.UniversalClient, cfg Config) (*Cluster, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rediscluster: %w", err)
 	}
-	return &Cluster{rdb: rdb, cfg: cfg, strays: map[string]struct{}{}}, nil
-}
-
-// maxStrays bounds the memory that strays cost. When it is full they are reported again.
-const maxStrays = 1024
-
-// stray reports an entry that cannot be read, once.
-func (c *Cluster) stray(entry string, err error) {
-	c.mu.Lock()
-	_, reported := c.strays[entry]
-	if !reported {
-		if len(c.strays) >= maxStrays {
-			clear(c.strays)
-		}
-		c.strays[entry] = struct{}{}
-	}
-	c.mu.Unlock()
-	if !reported {
-		c.cfg.OnError(fmt.Errorf("rediscluster: %.120q is ignored: %w", entry, err))
-	}
+	return &Cluster{rdb: rdb, cfg: cfg}, nil
 }

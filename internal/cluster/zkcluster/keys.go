@@ -52,9 +52,6 @@ func parse(name string) (entry, error) {
 	return entry{name, id, rest[:cut], int32(number)}, nil
 }
 
-// before compares numbers that wrap around after 2^31 nodes.
-func (e entry) before(other entry) bool { return e.number-other.number < 0 }
-
 // entries passes the children of dir that are entries to read, in the order in which they were created. It also returns
 // how many are no entries or cannot be read.
 func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T, error)) (list []T, ignored int) {
@@ -63,50 +60,23 @@ func entries[T any](c *Cluster, dir string, names []string, read func(entry) (T,
 		e, err := parse(name)
 		if err != nil {
 			ignored++
-			c.stray(dir+"/"+name, err)
+			c.strays.Report(c.cfg.OnError, "zkcluster: node", dir+"/"+name, err)
 			continue
 		}
 		sorted = append(sorted, e)
 	}
-	slices.SortFunc(sorted, func(a, b entry) int {
-		switch {
-		case a.before(b):
-			return -1
-		case b.before(a):
-			return 1
-		default:
-			return 0
-		}
-	})
+	// Numbers wrap around after 2^31 nodes.
+	slices.SortFunc(sorted, func(a, b entry) int { return int(a.number - b.number) })
 	for _, e := range sorted {
 		one, err := read(e)
 		if err != nil {
 			ignored++
-			c.stray(dir+"/"+e.name, err)
+			c.strays.Report(c.cfg.OnError, "zkcluster: node", dir+"/"+e.name, err)
 			continue
 		}
 		list = append(list, one)
 	}
 	return list, ignored
-}
-
-// maxStrays bounds the memory that strays cost. When it is full they are reported again.
-const maxStrays = 1024
-
-// stray reports a node that is none of ours, once.
-func (c *Cluster) stray(path string, err error) {
-	c.mu.Lock()
-	_, reported := c.strays[path]
-	if !reported {
-		if len(c.strays) >= maxStrays {
-			clear(c.strays)
-		}
-		c.strays[path] = struct{}{}
-	}
-	c.mu.Unlock()
-	if !reported {
-		c.cfg.OnError(fmt.Errorf("zkcluster: node %.120q is ignored: %w", path, err))
-	}
 }
 
 // seat is the entry of a member: its incarnation, a semicolon, and the member.

@@ -20,10 +20,6 @@ type place struct {
 	node        zookeeper.Node // of late; the zero Node if there was none
 }
 
-func newPlace(c *Cluster, m cluster.Member) *place {
-	return &place{c: c, member: m, incarnation: rand.Text()}
-}
-
 // Take implements [cluster.Place]. It reads the list first, so that an instance that will be refused creates no node.
 // It reads the list again after it has created its node: of two concurrent instances, the one with the lower number has
 // the name.
@@ -133,5 +129,6 @@ func (p *place) Drop(ctx context.Context) error {
 // Join implements [cluster.Membership]. The name of a dead instance is free when the servers have ended its session.
 // They are late, so Join waits half as long again.
 func (c *Cluster) Join(ctx context.Context, m cluster.Member) (*cluster.Presence, error) {
-	return cluster.Enter(ctx, m, cluster.PresenceConfig{Place: newPlace(c, m), Limit: c.soon(), OnError: c.cfg.OnError})
+	p := &place{c: c, member: m, incarnation: rand.Text()}
+	return cluster.Enter(ctx, m, cluster.PresenceConfig{Place: p, Limit: c.soon(), OnError: c.cfg.OnError})
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"example.com/shop/internal/cluster"
@@ -30,11 +29,9 @@ type Config struct {
 // Cluster is what an instance has of the others in ZooKeeper. It is safe for
 // concurrent use, and has no goroutines of its own.
 type Cluster struct {
-	s   *zookeeper.Session
-	cfg Config
-
-	mu     sync.Mutex
-	strays map[string]struct{} // those that have been reported
+	s      *zookeeper.Session
+	cfg    Config
+	strays cluster.Strays
 }
 
 var (
@@ -54,5 +51,5 @@ func New(s *zookeeper.Session, cfg Config) (*Cluster, error) {
 	if !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/") {
 		return nil, fmt.Errorf("zkcluster: prefix %q does not begin, or ends, with a slash", cfg.Prefix)
 	}
-	return &Cluster{s: s, cfg: cfg, strays: map[string]struct{}{}}, nil
+	return &Cluster{s: s, cfg: cfg}, nil
 }

@@ -10,6 +10,7 @@ package redislog
 
 import (
 	"context"
+	_ "embed" // the scripts are files
 	"errors"
 	"fmt"
 	"slices"
@@ -41,6 +42,17 @@ const (
 	// remember is how long the server knows the number of a writer's latest batch. A call that comes later than that may
 	// append a batch again.
 	remember = time.Hour
+)
+
+//go:embed append.lua
+var appendSource string
+
+//go:embed begin.lua
+var beginSource string
+
+var (
+	appendScript = redis.NewScript(appendSource)
+	beginScript  = redis.NewScript(beginSource)
 )
 
 // Log is an [events.Log] on Redis. It is safe for concurrent use.

@@ -110,40 +110,34 @@ func (c client) note(o op, answer order.Order, err error) {
 	}
 }
 
+// record calls do, which is the operation o, and notes its answer.
+func (c client) record(o op, do func() (order.Order, error)) (order.Order, error) {
+	o.call = time.Now()
+	answer, err := do()
+	c.note(o, answer, err)
+	return answer, err
+}
+
 // Place implements [Shop], and so do the other methods.
 func (c client) Place(ctx context.Context, p order.Purchase) (order.Order, error) {
-	began := op{kind: place, call: time.Now(), customer: p.Customer, items: p.Items}
-	o, err := c.Shop.Place(ctx, p)
-	c.note(began, o, err)
-	return o, err
+	began := op{kind: place, customer: p.Customer, items: p.Items}
+	return c.record(began, func() (order.Order, error) { return c.Shop.Place(ctx, p) })
 }
 
 func (c client) Pay(ctx context.Context, t order.Target, payment string) (order.Order, error) {
-	began := op{kind: pay, call: time.Now(), payment: payment}
-	o, err := c.Shop.Pay(ctx, t, payment)
-	c.note(began, o, err)
-	return o, err
+	return c.record(op{kind: pay, payment: payment}, func() (order.Order, error) { return c.Shop.Pay(ctx, t, payment) })
 }
 
 func (c client) Cancel(ctx context.Context, t order.Target) (order.Order, error) {
-	began := op{kind: cancel, call: time.Now()}
-	o, err := c.Shop.Cancel(ctx, t)
-	c.note(began, o, err)
-	return o, err
+	return c.record(op{kind: cancel}, func() (order.Order, error) { return c.Shop.Cancel(ctx, t) })
 }
 
 func (c client) Extend(ctx context.Context, t order.Target, by time.Duration) (order.Order, error) {
-	began := op{kind: extend, call: time.Now()}
-	o, err := c.Shop.Extend(ctx, t, by)
-	c.note(began, o, err)
-	return o, err
+	return c.record(op{kind: extend}, func() (order.Order, error) { return c.Shop.Extend(ctx, t, by) })
 }
 
 func (c client) Order(ctx context.Context, id, owner string) (order.Order, error) {
-	began := op{kind: read, call: time.Now()}
-	o, err := c.Shop.Order(ctx, id, owner)
-	c.note(began, o, err)
-	return o, err
+	return c.record(op{kind: read}, func() (order.Order, error) { return c.Shop.Order(ctx, id, owner) })
 }
 
 func (c client) Orders(ctx context.Context, f order.Filter) (order.Page, error) {

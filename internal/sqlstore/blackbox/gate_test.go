@@ -48,14 +48,6 @@ func (g *gate) Initialize(db *gorm.DB) error {
 	if err != nil {
 		return err
 	}
-	err = db.Callback().Create().After("gorm:create").Register("gate:after", func(tx *gorm.DB) {
-		if g.after != "" && tx.Statement.Table == g.after {
-			g.stop(tx)
-		}
-	})
-	if err != nil {
-		return err
-	}
 	return db.Callback().Raw().After("gorm:raw").Register("gate:after", func(tx *gorm.DB) {
 		if g.after != "" && strings.Contains(tx.Statement.SQL.String(), "INSERT INTO "+g.after+" ") {
 			g.stop(tx)

@@ -24,7 +24,7 @@ import (
 // while it waits for another one, so there is no deadlock. A basket that waits for one SKU keeps at most one place of
 // another SKU unused. A nil *Group admits all transactions.
 //
-// A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.suspect].
+// A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.Suspect].
 type Group struct {
 	places int // per SKU; at least 2, as one may be kept for a basket
 	table  Table
@@ -99,7 +99,7 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 		need, more := errors.AsType[*placesError](err)
 		switch {
 		case sqldb.LockTimeout(err):
-			b.suspect(p.held)
+			b.Suspect(p.held)
 			return err
 		case !more:
 			return err

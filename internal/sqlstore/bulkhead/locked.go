@@ -46,15 +46,18 @@ type suspicion struct {
 	locked  bool
 }
 
-// suspect admits no transaction to SKUs until it is known which of their rows are locked. A transaction that writes to
-// these SKUs has waited in vain for a lock, perhaps that of one of these rows.
+// Suspect admits no transaction to SKUs until it is known which of their rows are locked. A transaction that writes to
+// these SKUs has waited in vain for a lock, perhaps that of one of these rows. It does not block.
 //
 // One goroutine polls all these rows on one connection. A row is not locked if it is free at the poll, or if its
 // version has changed, as that of a hot row does. Each row is also probed. A probe waits as writers do, so it gets its
 // turn at a hot row. The row is locked if the probe waits in vain, or if polls find it neither free nor changed for
 // [lookLimit]. Then all transactions of the SKU are refused, also the waiting ones, until a poll or the probe succeeds.
 // Many locked rows need the limit, because their probes take long.
-func (b *Group) suspect(skus []string) {
+func (b *Group) Suspect(skus []string) {
+	if b == nil {
+		return
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, sku := range skus {
@@ -68,13 +71,6 @@ func (b *Group) suspect(skus []string) {
 		why := new(suspicion)
 		b.suspects[sku] = why
 		b.probes.Go(func() { b.inspect(sku, why) })
-	}
-}
-
-// Suspect admits nobody to skus until it is known which of their rows are locked. It does not block.
-func (b *Group) Suspect(skus []string) {
-	if b != nil {
-		b.suspect(skus)
 	}
 }
 

@@ -79,7 +79,7 @@ func TestProbeFindsTheLockedRow(t *testing.T) {
 		if err := b.Do(t.Context(), []string{"good"}, timesOut); !errors.Is(err, errLockTimeout) {
 			t.Error(err)
 		}
-		b.suspect([]string{"bad", "good"})
+		b.Suspect([]string{"bad", "good"})
 		inLine := make(chan error, 2)
 		for _, skus := range [][]string{{"bad"}, {"bad", "good"}} {
 			go func() { inLine <- do(skus...) }()
@@ -133,7 +133,7 @@ func TestSuspectsAdmitNobody(t *testing.T) {
 			r.locked[skus[i+1]] = true
 		}
 		slices.Reverse(skus)
-		b.suspect(skus)
+		b.Suspect(skus)
 		over := make(chan error, many)
 		for _, sku := range skus[:many] {
 			go func() {
@@ -172,7 +172,7 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 			skus = append(skus, fmt.Sprint("sku-", i))
 			r.locked[skus[i]] = true
 		}
-		b.suspect(skus)
+		b.Suspect(skus)
 		time.Sleep(5 * time.Second) // most have not been probed
 		refused := func() (n int) {
 			for _, sku := range skus {

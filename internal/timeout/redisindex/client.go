@@ -8,10 +8,10 @@ import (
 	"example.com/shop/internal/redisx"
 )
 
-// pipeline sends commands whose key is the first argument.
-func (x *Index) pipeline(ctx context.Context, commands []*redis.Cmd) error {
+// send sends commands whose key is the first argument, and adds up their replies.
+func (x *Index) send(ctx context.Context, commands []*redis.Cmd) (sum int, err error) {
 	if len(commands) == 0 {
-		return nil
+		return 0, nil
 	}
 	pipe := x.rdb.Pipeline()
 	for _, c := range commands {
@@ -21,29 +21,10 @@ func (x *Index) pipeline(ctx context.Context, commands []*redis.Cmd) error {
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
 	for _, c := range commands {
 		if err := c.Err(); err != nil {
-			return err
+			return sum, err
 		}
-	}
-	return nil
-}
-
-// removals are the commands that remove members from a sorted set.
-func removals(ctx context.Context, key string, members []any) (commands []*redis.Cmd) {
-	for len(members) > 0 {
-		n := min(len(members), maxBatch)
-		args := append(make([]any, 0, 2+n), "zrem", key)
-		commands = append(commands, redis.NewCmd(ctx, append(args, members[:n]...)...))
-		members = members[n:]
-	}
-	return commands
-}
-
-// count sends commands and adds up their replies.
-func (x *Index) count(ctx context.Context, commands []*redis.Cmd) (sum int, err error) {
-	err = x.pipeline(ctx, commands)
-	for _, c := range commands {
 		n, _ := c.Int()
 		sum += n
 	}
-	return sum, err
+	return sum, nil
 }

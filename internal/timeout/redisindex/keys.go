@@ -10,6 +10,7 @@ import (
 // Every key and channel is built here. All keys of a shard have one hash tag.
 
 const (
+	prefix    = "shop:timeout:"
 	slots     = 16384 // of a Redis Cluster
 	maxShards = 1024
 )
@@ -23,28 +24,17 @@ type keySet struct {
 }
 
 func (x *Index) keysOf(s timeout.Shard) keySet {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	k, ok := x.keys[s]
-	if !ok {
-		k = x.newKeys(s)
-		x.keys[s] = k
-	}
-	return k
-}
-
-func (x *Index) newKeys(s timeout.Shard) keySet {
 	name := nameOf(s)
-	base := x.cfg.Prefix + "{" + name + "}:"
+	base := prefix + "{" + name + "}:"
 	return keySet{base + "pending", base + "complete", x.channel(name), name}
 }
 
 // channel is that of the wake-ups of a shard; without a cluster all shards have the same.
 func (x *Index) channel(name string) string {
 	if x.cluster == nil {
-		return x.cfg.Prefix + "wake"
+		return prefix + "wake"
 	}
-	return x.cfg.Prefix + "{" + name + "}:wake"
+	return prefix + "{" + name + "}:wake"
 }
 
 // nameOf is how keys and messages name a shard.

@@ -45,7 +45,7 @@ func (x *Index) lane(s timeout.Shard, missing bool) *lane {
 	key := laneKey{s, missing}
 	l := x.lanes[key]
 	if l == nil {
-		l = &lane{index: x, shard: s, keys: x.newKeys(s), missing: missing}
+		l = &lane{index: x, shard: s, keys: x.keysOf(s), missing: missing}
 		x.lanes[key] = l
 	}
 	return l

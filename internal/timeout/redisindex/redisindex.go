@@ -24,9 +24,6 @@ type Config struct {
 	// processes. 0 means 4.
 	Shards int
 
-	// Prefix is what the names of all keys begin with. Empty means "shop:timeout:".
-	Prefix string
-
 	// Timeout bounds one round trip that has no caller of its own. 0 means 2 s.
 	Timeout time.Duration
 }
@@ -39,7 +36,6 @@ type Index struct {
 
 	mu     sync.Mutex
 	shards map[[2]string][]timeout.Shard // by kind and partition
-	keys   map[timeout.Shard]keySet
 	lanes  map[laneKey]*lane
 	wakes  map[string]*waker // by name of the shard
 	start  func(name string) // makes the messages of a shard arrive; nil unless Run runs in a cluster
@@ -49,7 +45,6 @@ type Index struct {
 // itself or ignores the deadlines of contexts.
 func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 	cfg.Shards = cmp.Or(cfg.Shards, 4)
-	cfg.Prefix = cmp.Or(cfg.Prefix, "shop:timeout:")
 	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	err := redisx.Check(rdb)
 	if cfg.Shards < 0 || cfg.Shards > maxShards {
@@ -62,7 +57,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 		return nil, fmt.Errorf("redisindex: %w", err)
 	}
 	x := &Index{
-		rdb: rdb, cfg: cfg, shards: map[[2]string][]timeout.Shard{}, keys: map[timeout.Shard]keySet{},
+		rdb: rdb, cfg: cfg, shards: map[[2]string][]timeout.Shard{},
 		lanes: map[laneKey]*lane{}, wakes: map[string]*waker{},
 	}
 	x.cluster, _ = rdb.(*redis.ClusterClient)
@@ -75,7 +70,8 @@ func (x *Index) Complete(ctx context.Context, kind, partition string) error {
 	for _, s := range x.Shards(kind, partition) {
 		commands = append(commands, redis.NewCmd(ctx, "set", x.keysOf(s).complete, x.cfg.Shards))
 	}
-	return x.named("complete", timeout.Shard{Kind: kind, Partition: partition}, x.pipeline(ctx, commands))
+	_, err := x.send(ctx, commands)
+	return x.named("complete", timeout.Shard{Kind: kind, Partition: partition}, err)
 }
 
 // Drop implements [timeout.Index].
@@ -85,7 +81,8 @@ func (x *Index) Drop(ctx context.Context, kind, partition string) error {
 		k := x.keysOf(s)
 		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.complete))
 	}
-	return x.named("drop", timeout.Shard{Kind: kind, Partition: partition}, x.pipeline(ctx, commands))
+	_, err := x.send(ctx, commands)
+	return x.named("drop", timeout.Shard{Kind: kind, Partition: partition}, err)
 }
 
 // Pending implements [timeout.Index].
@@ -94,7 +91,7 @@ func (x *Index) Pending(ctx context.Context, kind, partition string) (int, error
 	for _, s := range x.Shards(kind, partition) {
 		commands = append(commands, redis.NewCmd(ctx, "zcard", x.keysOf(s).pending))
 	}
-	n, err := x.count(ctx, commands)
+	n, err := x.send(ctx, commands)
 	return n, x.named("count", timeout.Shard{Kind: kind, Partition: partition}, err)
 }
 

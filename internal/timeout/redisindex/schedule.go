@@ -3,6 +3,7 @@ package redisindex
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -28,11 +29,9 @@ func (x *Index) Schedule(ctx context.Context, kind, partition string, missing bo
 		pairs[n] = append(pairs[n], h.At.UnixMilli(), h.ID)
 	}
 	var calls []*call
-	for n, p := range pairs {
-		for len(p) > 0 {
-			end := min(len(p), 2*maxBatch)
-			calls = append(calls, x.lane(shards[n], missing).start(ctx, p[:end:end]))
-			p = p[end:]
+	for n, all := range pairs {
+		for some := range slices.Chunk(all, 2*maxBatch) {
+			calls = append(calls, x.lane(shards[n], missing).start(ctx, some))
 		}
 	}
 	sum, first := 0, error(nil)
@@ -52,9 +51,12 @@ func (x *Index) Remove(ctx context.Context, kind, partition string, ids []string
 		members[n] = append(members[n], id)
 	}
 	var commands []*redis.Cmd
-	for n, m := range members {
-		commands = append(commands, removals(ctx, x.keysOf(shards[n]).pending, m)...)
+	for n, all := range members {
+		for some := range slices.Chunk(all, maxBatch) {
+			args := append([]any{"zrem", x.keysOf(shards[n]).pending}, some...)
+			commands = append(commands, redis.NewCmd(ctx, args...))
+		}
 	}
-	_, err := x.count(ctx, commands)
+	_, err := x.send(ctx, commands)
 	return x.named("remove", timeout.Shard{Kind: kind, Partition: partition}, err)
 }

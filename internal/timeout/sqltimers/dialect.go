@@ -89,15 +89,10 @@ func (d dialect) delete(keys []key) *query {
 // upsert returns the end of an INSERT that gives columns of a row that exists their
 // new values.
 func (d dialect) upsert(key string, columns ...string) string {
-	var b strings.Builder
-	b.WriteString(strings.ReplaceAll(d.conflict, "%k", key))
 	for i, c := range columns {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(c + " = " + strings.ReplaceAll(d.proposed, "%c", c))
+		columns[i] = c + " = " + strings.ReplaceAll(d.proposed, "%c", c)
 	}
-	return b.String()
+	return strings.ReplaceAll(d.conflict, "%k", key) + strings.Join(columns, ", ")
 }
 
 // after adds the condition that a row follows (at, kind, id) in the order of a column, kind and id. MariaDB uses an

@@ -99,15 +99,3 @@ func collect[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) 
 	}
 	return all, rows.Err()
 }
-
-// collectOne is collect for a result of one row.
-func collectOne[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) (one T, _ error) {
-	all, err := collect(rows, err, scan)
-	if err != nil {
-		return one, err
-	}
-	if len(all) == 0 {
-		return one, sql.ErrNoRows
-	}
-	return all[0], nil
-}

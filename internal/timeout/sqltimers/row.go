@@ -36,12 +36,6 @@ func scanRow(rows *sql.Rows) (r timeout.Row, now time.Time, err error) {
 	return r, moment(at), nil
 }
 
-func scanTime(rows *sql.Rows) (time.Time, error) {
-	var ms int64
-	err := rows.Scan(&ms)
-	return moment(ms), err
-}
-
 func scanString(rows *sql.Rows) (text string, err error) {
 	err = rows.Scan(&text)
 	return text, err

@@ -42,8 +42,9 @@ func New(db *sql.DB, d Dialect) (*Store, error) {
 // Now implements [timeout.Store].
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.read(ctx, "read the database's clock", func() error {
-		rows, err := newQuery("SELECT "+s.dialect.now).query(ctx, s.db)
-		now, err = collectOne(rows, err, scanTime)
+		var ms int64
+		err := s.db.QueryRowContext(ctx, "SELECT "+s.dialect.now).Scan(&ms)
+		now = moment(ms)
 		return err
 	})
 	return now, err
@@ -53,10 +54,8 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 func (s *Store) SetPaused(ctx context.Context, kind string, paused bool) error {
 	q := newQuery("INSERT INTO timeout_kinds (kind, paused) VALUES (?, ?)", kind, paused)
 	q.add(s.dialect.upsert("kind", "paused"))
-	return s.write(ctx, "pause or resume "+kind, nil, single, func(tx timeout.Tx) error {
-		_, err := q.exec(ctx, tx)
-		return err
-	})
+	_, err := s.run(ctx, "pause or resume "+kind, nil, []*query{q})
+	return err
 }
 
 // Paused implements [timeout.Store].

@@ -32,14 +32,12 @@ func (s *Store) Insert(ctx context.Context, tx timeout.Tx, partition, trace stri
 }
 
 func (s *Store) insert(partition, trace string, timers []timeout.Timer) *query {
-	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES ")
+	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES (?, ?, ?, ?, ?, ?)" +
+		strings.Repeat(", (?, ?, ?, ?, ?, ?)", len(timers)-1))
 	q.args = make([]any, 0, 6*len(timers))
-	for i, t := range timers {
-		if i > 0 {
-			q.add(", ")
-		}
+	for _, t := range timers {
 		due := millis(t.Due)
-		q.add("(?, ?, ?, ?, ?, ?)", t.Kind, t.ID, partition, due, due, trace)
+		q.args = append(q.args, t.Kind, t.ID, partition, due, due, trace)
 	}
 	// A column that is not listed has a default in the schema, also for a row that exists.
 	return q.add(s.dialect.upsert("kind, id",

@@ -122,14 +122,21 @@ type claimed struct {
 	shard timeout.Shard
 }
 
+// ask claims from one shard.
+func (b bench) ask(s timeout.Shard, limit int) timeout.Claim {
+	b.t.Helper()
+	c, err := b.Claim(b.ctx, s, limit)
+	if err != nil {
+		b.t.Fatalf("Claim = %v", err)
+	}
+	return c
+}
+
 // claim looks once into every shard.
 func (b bench) claim(limit int) (all []claimed) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, partition) {
-		c, err := b.Claim(b.ctx, s, limit)
-		if err != nil {
-			b.t.Fatalf("Claim = %v", err)
-		}
+		c := b.ask(s, limit)
 		for _, timer := range c.Timers {
 			if timer.At.After(c.Now) {
 				b.t.Errorf("%s, due at %v, is claimed at %v", timer.ID, timer.At, c.Now)
@@ -162,22 +169,14 @@ func (b bench) await(n int) (all []claimed) {
 // now is the time of the index.
 func (b bench) now() time.Time {
 	b.t.Helper()
-	c, err := b.Claim(b.ctx, b.Shards(b.kind, partition)[0], 0)
-	if err != nil {
-		b.t.Fatalf("Claim = %v", err)
-	}
-	return c.Now
+	return b.ask(b.Shards(b.kind, partition)[0], 0).Now
 }
 
 // next returns the moments that the shards announce.
 func (b bench) next() (all []time.Time) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, partition) {
-		c, err := b.Claim(b.ctx, s, 0)
-		if err != nil {
-			b.t.Fatalf("Claim = %v", err)
-		}
-		if !c.Next.IsZero() {
+		if c := b.ask(s, 0); !c.Next.IsZero() {
 			all = append(all, c.Next)
 		}
 	}

@@ -1,22 +1,18 @@
 package timeouttest
 
 import (
-	"slices"
 	"testing"
 	"time"
 )
 
-// wiped asks every shard.
-func (b bench) wiped() (all []bool) {
+// isWiped checks what every shard reports.
+func (b bench) isWiped(want bool, when string) {
 	b.t.Helper()
 	for _, s := range b.Shards(b.kind, partition) {
-		c, err := b.Claim(b.ctx, s, 0)
-		if err != nil {
-			b.t.Fatalf("Claim = %v", err)
+		if got := b.ask(s, 0).Wiped; got != want {
+			b.t.Errorf("shard %d reports wiped %v for %s", s.N, got, when)
 		}
-		all = append(all, c.Wiped)
 	}
-	return slices.Compact(all)
 }
 
 func (b bench) complete() {
@@ -28,22 +24,16 @@ func (b bench) complete() {
 
 func neverCompleteIsWiped(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
-	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for an empty index", got)
-	}
+	b.isWiped(true, "an empty index")
 	b.put(b.now(), series(20)...)
-	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for an index that is not complete", got)
-	}
+	b.isWiped(true, "an index that is not complete")
 }
 
 func completeEndsWiped(t *testing.T, h IndexHarness) {
 	clients := benches(t, h, 2)
 	clients[0].complete()
 	for _, b := range clients {
-		if got := b.wiped(); !slices.Equal(got, []bool{false}) {
-			t.Errorf("wiped: %v for an index that is complete", got)
-		}
+		b.isWiped(false, "an index that is complete")
 	}
 }
 
@@ -55,15 +45,11 @@ func wipeIsNoticed(t *testing.T, h IndexHarness) {
 	b.complete()
 	b.put(b.now(), series(20)...)
 	h.Wipe(t, b.Index, b.kind, partition)
-	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for an index that was wiped", got)
-	}
+	b.isWiped(true, "an index that was wiped")
 	b.holds(0)
 	b.put(b.now(), series(20)...)
 	b.complete()
-	if got := b.wiped(); !slices.Equal(got, []bool{false}) {
-		t.Errorf("wiped: %v for an index that is complete again", got)
-	}
+	b.isWiped(false, "an index that is complete again")
 	b.holds(20)
 }
 
@@ -84,7 +70,5 @@ func dropIsAWipe(t *testing.T, h IndexHarness) {
 		}
 	}
 	b.holds(0)
-	if got := b.wiped(); !slices.Equal(got, []bool{true}) {
-		t.Errorf("wiped: %v for a partition that was dropped", got)
-	}
+	b.isWiped(true, "a partition that was dropped")
 }

@@ -188,6 +188,44 @@ func (c StoreClient) markDead(ctx context.Context, t *testing.T, ids ...string) 
 	}
 }
 
+// claimOverdue claims timers of the kind in the partition "base".
+func (c StoreClient) claimOverdue(ctx context.Context, t *testing.T, before, until time.Time, limit int) []timeout.Row {
+	t.Helper()
+	rows, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, before, until, limit)
+	if err != nil {
+		t.Fatalf("overdue scan: %v", err)
+	}
+	return rows
+}
+
+// delay records a failure of a timer.
+func (c StoreClient) delay(ctx context.Context, t *testing.T, later ...timeout.Later) {
+	t.Helper()
+	if err := c.Delay(ctx, kind, later); err != nil {
+		t.Fatalf("delay: %v", err)
+	}
+}
+
+// list returns the first page of what f chooses.
+func (c StoreClient) list(ctx context.Context, t *testing.T, f timeout.Filter) []timeout.Row {
+	t.Helper()
+	rows, err := c.List(ctx, f)
+	if err != nil {
+		t.Fatalf("list: %v", err)
+	}
+	return rows
+}
+
+// counts checks how many timers there are.
+func (c StoreClient) counts(ctx context.Context, t *testing.T, want map[timeout.Shard]map[timeout.State]int) {
+	t.Helper()
+	got, err := c.Count(ctx)
+	if err != nil {
+		t.Fatalf("count: %v", err)
+	}
+	same(t, "counts", got, want)
+}
+
 func idsOf(rows []timeout.Row) []string {
 	ids := make([]string, len(rows))
 	for i, r := range rows {

@@ -29,10 +29,7 @@ func deleteSpares(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, due, "same", "delayed")
 	c.insert(ctx, t, due.Add(time.Millisecond), "later")
 	// A pause after a failure is no later due time.
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", Due: due, At: due.Add(time.Hour), Attempt: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.delay(ctx, t, timeout.Later{ID: "delayed", Due: due, At: due.Add(time.Hour), Attempt: 1})
 	// Each has its own due time: that of another timer in the call spares nothing and dooms nothing.
 	c.insert(ctx, t, due.Add(time.Second), "last")
 	n, err := c.Delete(ctx, nil, kind, []string{"same", "later", "last", "delayed"}, []time.Time{due, due, due.Add(time.Second), due})
@@ -45,10 +42,7 @@ func deleteSpares(ctx context.Context, t *testing.T, c StoreClient) {
 func moveGives(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "open", "dead")
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "open", Due: now, At: now.Add(time.Minute), Attempt: 3, Error: "no"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.delay(ctx, t, timeout.Later{ID: "open", Due: now, At: now.Add(time.Minute), Attempt: 3, Error: "no"})
 	c.markDead(ctx, t, "dead")
 	for _, id := range []string{"open", "dead"} {
 		want := c.one(ctx, t, id)

@@ -41,10 +41,7 @@ func markDeadEnds(ctx context.Context, t *testing.T, c StoreClient) {
 	r.State, r.Attempt, r.LastError = timeout.Dead, 10, "hopeless"
 	want["a"] = r
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
-	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claimed := c.claimOverdue(ctx, t, now, now, 10)
 	same(t, "claimed", idsOf(claimed), []string{"b"})
 }
 
@@ -52,9 +49,7 @@ func failuresSpareMoved(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(time.Hour), "a", "b")
 	want := c.load(ctx, t, "a", "b")
-	if err := c.Delay(ctx, kind, []timeout.Later{{ID: "a", Due: now, At: now, Attempt: 2, Error: "no"}}); err != nil {
-		t.Fatal(err)
-	}
+	c.delay(ctx, t, timeout.Later{ID: "a", Due: now, At: now, Attempt: 2, Error: "no"})
 	c.markDead(ctx, t, "b")
 	same(t, "rows", c.load(ctx, t, "a", "b"), want)
 }
@@ -173,11 +168,7 @@ func redriveMany(ctx context.Context, t *testing.T, c StoreClient) {
 	if got, err := c.Redrive(ctx, kind, nil); len(got) != 0 || err != nil {
 		t.Errorf("Redrive of nothing: %v, %v", got, err)
 	}
-	dead, err := c.List(ctx, timeout.Filter{State: timeout.Dead})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(dead) != 1 || dead[0].Kind != "other" {
+	if dead := c.list(ctx, t, timeout.Filter{State: timeout.Dead}); len(dead) != 1 || dead[0].Kind != "other" {
 		t.Errorf("dead: %+v, want that of the other kind", dead)
 	}
 }

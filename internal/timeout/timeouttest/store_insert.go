@@ -59,10 +59,7 @@ func insertRoundsUp(ctx context.Context, t *testing.T, c StoreClient) {
 func insertAgainReopens(ctx context.Context, t *testing.T, c StoreClient) {
 	now := c.now(ctx, t)
 	c.insert(ctx, t, now.Add(-time.Minute), "delayed", "dead")
-	err := c.Delay(ctx, kind, []timeout.Later{{ID: "delayed", Due: now, At: now.Add(time.Hour), Attempt: 3, Error: "no"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c.delay(ctx, t, timeout.Later{ID: "delayed", Due: now, At: now.Add(time.Hour), Attempt: 3, Error: "no"})
 	c.markDead(ctx, t, "dead")
 	before := c.past(ctx, t, c.now(ctx, t))
 	due := now.Add(time.Second)
@@ -173,8 +170,7 @@ func kindsAreDistinct(ctx context.Context, t *testing.T, c StoreClient) {
 	if n, err := c.Delete(ctx, nil, kind, []string{"A"}, nil); n != 1 || err != nil {
 		t.Errorf("deleted %d, %v; want 1", n, err)
 	}
-	rows, err := c.List(ctx, timeout.Filter{})
-	if err != nil || len(rows) != 2 {
-		t.Errorf("left: %v, %v; want 2", rows, err)
+	if rows := c.list(ctx, t, timeout.Filter{}); len(rows) != 2 {
+		t.Errorf("left: %v; want 2", rows)
 	}
 }

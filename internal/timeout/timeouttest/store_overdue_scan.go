@@ -2,7 +2,6 @@ package timeouttest
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"testing"
@@ -18,10 +17,7 @@ func claimOverdueEarliest(ctx context.Context, t *testing.T, c StoreClient) {
 	c.insert(ctx, t, now.Add(-4*time.Second), "2")
 	want := c.load(ctx, t, "1", "2", "3a")
 	until := now.Add(30 * time.Second)
-	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, until, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claimed := c.claimOverdue(ctx, t, now, until, 3)
 	same(t, "order", idsOf(claimed), []string{"1", "2", "3a"})
 	for _, r := range claimed {
 		w := want[r.ID]
@@ -30,10 +26,7 @@ func claimOverdueEarliest(ctx context.Context, t *testing.T, c StoreClient) {
 		w.Next = until
 		same(t, "stored "+r.ID, c.one(ctx, t, r.ID), w)
 	}
-	claimed, err = c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, until, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claimed = c.claimOverdue(ctx, t, now, until, 3)
 	same(t, "the next overdue scan", idsOf(claimed), []string{"3b"})
 }
 
@@ -48,15 +41,9 @@ func claimOverdueKeeps(ctx context.Context, t *testing.T, c StoreClient) {
 		timeout.Timer{Kind: kind[:4], ID: "a", Due: due})
 	c.insertIn(ctx, t, "canary", timeout.Timer{Kind: kind, ID: "elsewhere", Due: due})
 	c.markDead(ctx, t, "dead")
-	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, before, before, 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claimed := c.claimOverdue(ctx, t, before, before, 100)
 	same(t, "claimed", idsOf(claimed), []string{"mine"})
-	claimed, err = c.ClaimOverdue(ctx, nil, kind, timeout.Base, before.Add(time.Nanosecond), before.Add(time.Hour), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	claimed = c.claimOverdue(ctx, t, before.Add(time.Nanosecond), before.Add(time.Hour), 100)
 	same(t, "claimed when it is overdue", idsOf(claimed), []string{"edge", "mine"})
 	if attempt := c.one(ctx, t, "mine").Attempt; attempt != 2 {
 		t.Errorf("attempt %d, want 2", attempt)
@@ -115,10 +102,7 @@ func claimOverdueSkips(ctx context.Context, t *testing.T, c StoreClient) {
 	if _, err := c.Move(ctx, tx, kind, ids[7], now.Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Minute), 10)
-	if err != nil {
-		t.Fatal(errors.Join(errors.New("overdue scan alongside a transaction"), err))
-	}
+	claimed := c.claimOverdue(ctx, t, now, now.Add(time.Minute), 10)
 	same(t, "claimed", idsOf(claimed), slices.Concat(ids[5:7], ids[8:16]))
 	// The overdue scan does not keep the rows locked that it claimed and returned.
 	if n, err := c.Delete(ctx, nil, kind, ids[8:], nil); n != 12 || err != nil {

@@ -25,12 +25,8 @@ func (c StoreClient) reassign(ctx context.Context, t *testing.T, silent time.Dur
 
 func (c StoreClient) partitions(ctx context.Context, t *testing.T) map[string]string {
 	t.Helper()
-	rows, err := c.List(ctx, timeout.Filter{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	partitions := make(map[string]string)
-	for _, r := range rows {
+	for _, r := range c.list(ctx, t, timeout.Filter{}) {
 		partitions[r.ID] = r.Partition
 	}
 	return partitions
@@ -102,11 +98,7 @@ func reassignLimit(ctx context.Context, t *testing.T, c StoreClient) {
 	for _, want := range []int{1000, 400, 0} {
 		c.reassign(ctx, t, time.Minute, 1000, want)
 	}
-	counts, err := c.Count(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same(t, "counts", counts, map[timeout.Shard]map[timeout.State]int{
+	c.counts(ctx, t, map[timeout.Shard]map[timeout.State]int{
 		{Kind: kind, Partition: timeout.Base}:    {timeout.Open: 700},
 		{Kind: "other", Partition: timeout.Base}: {timeout.Open: 700},
 	})
