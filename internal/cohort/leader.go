@@ -18,7 +18,7 @@ const (
 func (g *Group[K, L, T]) lead(l *line[K, T]) {
 	pause := retryPause
 	for {
-		ctx, cancel, seq := g.open(l)
+		ctx, cancel, seq := g.nextLease(l)
 		if cancel == nil {
 			return
 		}
@@ -36,7 +36,7 @@ func (g *Group[K, L, T]) lead(l *line[K, T]) {
 			pause = retryPause
 		case !held && !g.cfg.Retry(err):
 			g.dismiss(l, seq, func(t *ticket[T]) error { return t.verdict(err) })
-		default:
+		default: // lost, refused or to be retried: try has put the tickets back
 			time.Sleep(rand.N(pause))
 			pause = min(2*pause, maxPause)
 		}
@@ -46,7 +46,7 @@ func (g *Group[K, L, T]) lead(l *line[K, T]) {
 // serve commits what waits in the line, batch by batch, for as long as one lease may be kept.
 // An error says that the lease is of no more use.
 func (g *Group[K, L, T]) serve(ctx context.Context, l *line[K, T], lease L) error {
-	g.close(l)
+	g.leaseHeld(l)
 	end := time.Now().Add(g.cfg.MaxHold)
 	for n := range g.cfg.MaxBatches {
 		if n > 0 {

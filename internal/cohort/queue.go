@@ -105,9 +105,9 @@ func (t *ticket[T]) verdict(err error) error {
 	return errors.Join(err, t.last)
 }
 
-// open returns the latest arrival and a context for the leader's next lease. The context ends if all leave before the
+// nextLease returns the latest arrival and a context for the leader's next lease. The context ends if all leave before the
 // leader has the lease. cancel is nil when nobody waits: then the leader has resigned.
-func (g *Group[K, L, T]) open(l *line[K, T]) (ctx context.Context, cancel context.CancelCauseFunc, seq uint64) {
+func (g *Group[K, L, T]) nextLease(l *line[K, T]) (ctx context.Context, cancel context.CancelCauseFunc, seq uint64) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.IndexFunc(l.waiting, func(t *ticket[T]) bool { return t.over == nil })
@@ -119,8 +119,8 @@ func (g *Group[K, L, T]) open(l *line[K, T]) (ctx context.Context, cancel contex
 	return ctx, l.cancel, g.seq
 }
 
-// close has the leader's context outlast the line: it has the lease.
-func (g *Group[K, L, T]) close(l *line[K, T]) {
+// leaseHeld has the leader's context outlast the line: it has the lease.
+func (g *Group[K, L, T]) leaseHeld(l *line[K, T]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	l.cancel = nil

@@ -72,10 +72,10 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	for _, r := range rows {
 		o := r.order(nil)
 		e.found[o.ID] = order.Expiry{Status: o.Status}
-		switch {
-		case o.Status == order.Pending:
+		switch { // o shows a late PENDING row r as EXPIRED
+		case o.Status == order.Pending: // not due
 			e.found[o.ID] = order.Expiry{Status: o.Status, Timer: o.Timer()}
-		case r.Status == string(order.Pending):
+		case r.Status == string(order.Pending): // to expire now
 			due = append(due, &o)
 		default:
 			final = append(final, o.ID)

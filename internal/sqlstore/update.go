@@ -41,7 +41,8 @@ func (b *transaction) update(tx *gorm.DB, c stock.Claim) error {
 	return fmt.Errorf("sqlstore: no write %d", c.Update)
 }
 
-// take reserves in level what the requests want of sku, each all or nothing, and returns how many units that is.
+// take reserves in level what the requests want of sku, each all or nothing, and returns how many units that is. With
+// several claims there is one request. If a later SKU of it is short, the rollback releases these units.
 func (b *transaction) take(sku string, level *stock.Level) (units int64) {
 	for i, r := range b.requests {
 		if !b.eligible(i) {

@@ -31,9 +31,8 @@ const (
 	// RowLock reads the level with SELECT ... FOR UPDATE and writes it back.
 	RowLock
 
-	// Fenced is RowLock with the fence of a lease, which is written with the level.
-	// It fails with [dlock.ErrFenced] when the row has accepted a newer fence,
-	// or counts its fences from another base.
+	// Fenced is RowLock with the fencing token of a lease, which is written with the level. It fails with
+	// [dlock.ErrFenced] when the row has accepted a newer token, or counts its tokens from another base.
 	Fenced
 
 	// Segmented takes units from one of the rows over which the SKU is spread. If none has enough, it takes them from
@@ -47,6 +46,10 @@ const SegmentedName = "segmented"
 
 // ReadsBefore reports whether u decides on a level read before the transaction.
 func (u Update) ReadsBefore() bool { return u == WriteBack || u == Version }
+
+// Lock holds the lock of sku while fn runs. It blocks until the lock is held or ctx ends. It passes fn a context that
+// ends with the lock, and the fencing token of the lease, if there is one.
+type Lock func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
 
 // Strategy is a way to sell a SKU from several instances at once.
 type Strategy struct {
@@ -228,7 +231,3 @@ func (l Offer) Claim(f dlock.Fence) Claim {
 	}
 	return c
 }
-
-// Lock holds whatever protects sku while fn runs. It blocks until it holds it,
-// ctx ends. It passes fn a context that ends with the lock, and the fence of its lease if it has one.
-type Lock func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
