@@ -190,7 +190,7 @@ func reduced(picture []byte) ([]byte, error) {
 	}
 	nearest := make(map[[4]byte]uint8)
 	for _, c := range all {
-		nearest[c] = uint8(few.Palette.Index(color.RGBA{c[0], c[1], c[2], c[3]})) //nolint:gosec // Of 256 at most.
+		nearest[c] = uint8(few.Palette.Index(color.RGBA{c[0], c[1], c[2], c[3]}))
 	}
 	for i := range few.Pix {
 		few.Pix[i] = nearest[[4]byte(full.Pix[4*i:])]
