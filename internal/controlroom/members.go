@@ -141,10 +141,10 @@ func (r *Room) line() error {
 // slowness is what a slow store adds to each round trip.
 const slowness = 20 * time.Millisecond
 
-// measure measures the instances every two seconds, until ctx ends.
+// measure measures the instances every five seconds, until ctx ends.
 func (r *Room) measure(ctx context.Context) {
 	client := &http.Client{Timeout: time.Second}
-	tick := time.NewTicker(2 * time.Second)
+	tick := time.NewTicker(5 * time.Second)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		for _, m := range r.members {

@@ -89,7 +89,7 @@ type sale struct {
 const (
 	sampleEvery = 500 * time.Millisecond
 	samplesKept = 240
-	auditEvery  = 3 * time.Second
+	auditEvery  = 5 * time.Second
 )
 
 // sell starts a sale. It returns when its SKUs exist; the sale continues until all attempts are made, or ctx ends.

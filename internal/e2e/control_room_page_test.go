@@ -59,51 +59,6 @@ func TestControlRoom(t *testing.T) {
 	}
 }
 
-// The page counts leases that two instances used at the same time. Turns of one instance, other SKUs and leases after each
-// other are none.
-func TestControlRoomCountsConcurrentHolders(t *testing.T) {
-	t.Parallel()
-	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
-	for leases, want := range map[string]int{
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'b', sku: 's', from: 10, until: 20}`:                                             0,
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'a', sku: 's', from: 5, until: 20}`:                                              0,
-		`{holder: 'a', sku: 's', from: 0, until: 10}, {holder: 'b', sku: 'other', from: 5, until: 20}`:                                          0,
-		`{holder: 'b', sku: 's', from: 9, until: 20}, {holder: 'a', sku: 's', from: 0, until: 10}`:                                              1,
-		`{holder: 'a', sku: 's', from: 0}, {holder: 'b', sku: 's', from: 50}`:                                                                   1, // one that does not end
-		`{holder: 'a', sku: 's', from: 0, until: 30}, {holder: 'b', sku: 's', from: 5, until: 9}, {holder: 'b', sku: 's', from: 10, until: 20}`: 2,
-	} {
-		if got := evaluate[int](page, t, "import('/room/state.js').then((m) => m.doubleHolds(["+leases+"], 100).length)"); got != want {
-			t.Errorf("%s: %d times two concurrent holders, want %d", leases, got, want)
-		}
-	}
-}
-
-// An event has the latest leases only. An instance uses its leases one after the other, so one whose end was not sent has ended.
-func TestControlRoomEndsLeasesWhoseEndIsMissing(t *testing.T) {
-	t.Parallel()
-	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
-	lease := func(fence int, second string) string {
-		return fmt.Sprintf("{fence: %d, asked: '2026-01-01T00:00:00Z', from: '2026-01-01T00:00:%sZ'}", fence, second)
-	}
-	const state = `import('/room/state.js').then(({State, doubleHolds}) => {
-		const s = new State(() => {});
-		for (const [holder, leases] of [['a', [%s, %s]], ['b', [%s]]]) s.apply({type: 'lock', lock: {sku: 's', holder, leases}});
-		return doubleHolds([...s.leases.values()], Date.parse('2026-01-01T00:00:30Z')).length;
-	})`
-	for _, c := range []struct {
-		a1, a2, b string
-		want      int
-	}{
-		{lease(1, "01"), lease(3, "03"), lease(4, "05"), 1}, // the latest lease of a may be in use
-		{lease(1, "01"), lease(5, "09"), lease(4, "07"), 2}, // the first lease of a lasts until the second at most
-		{lease(1, "01"), lease(2, "02"), lease(3, "04"), 1},
-	} {
-		if got := evaluate[int](page, t, fmt.Sprintf(state, c.a1, c.a2, c.b)); got != c.want {
-			t.Errorf("%v: %d times two concurrent holders, want %d", c, got, c.want)
-		}
-	}
-}
-
 // The load of the test: an order for each SKU at each of three instances per period. Instances publish the leases of a
 // SKU at most every 250 ms, so that is about 100 events about locks per second.
 const (

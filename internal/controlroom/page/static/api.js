@@ -34,6 +34,9 @@ export async function post(path, body) {
   return answer;
 }
 
+// silence is how many milliseconds a stream may send nothing: a few of its heartbeats. After that, the connection is lost.
+const silence = 45_000;
+
 // stream yields what a stream of events sends, each with its name, id and data, until the connection ends. An
 // EventSource cannot send an API key, so this reads the text of the stream itself.
 export async function* stream(path, lastID, signal) {
@@ -42,7 +45,8 @@ export async function* stream(path, lastID, signal) {
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = '';
   for (;;) {
-    const {done, value} = await reader.read();
+    const silent = setTimeout(() => reader.cancel(), silence);
+    const {done, value} = await reader.read().finally(() => clearTimeout(silent));
     if (done) return;
     text += value;
     for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {

@@ -26,10 +26,11 @@ function Room() {
       setTimeout(() => { due = false; redraw(); }, 200);
     });
     state.current.run(stop.signal);
+    const refresh = setInterval(() => frozen.current || state.current.refresh(stop.signal), 5000);
     const clock = setInterval(() => frozen.current || redraw(), 1000); // for what counts down
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     scheme.addEventListener('change', redraw);
-    return () => { stop.abort(); clearInterval(clock); scheme.removeEventListener('change', redraw); };
+    return () => { stop.abort(); clearInterval(clock); clearInterval(refresh); scheme.removeEventListener('change', redraw); };
   }, [session]);
   const s = state.current;
   const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()].sort()[0] ?? '';
@@ -38,6 +39,7 @@ function Room() {
   return html`
     <header><h1>${t('title')}</h1>
       <span id="connection" role="status" class=${s.connection}>${t(s.connection)}</span>
+      ${s.resets > 1 && html`<span id="reloads" class="muted">${t('reloaded', s.resets - 1)}</span>`}
       <button onClick=${() => pause(!paused)} aria-pressed=${paused}>${paused ? t('resume') : t('pause')}</button>
       <button onClick=${() => { setLanguage(language() === 'en' ? 'zh' : 'en'); redraw(); }} lang=${language() === 'en' ? 'zh' : 'en'}>${language() === 'en' ? '中文' : 'English'}</button>
       <a href="/docs">API</a></header>
@@ -98,7 +100,8 @@ function Delays({delays}) {
 }
 
 function Orders({state}) {
-  const orders = [...state.orders.values()].reverse().slice(0, 15);
+  const open = (o) => Number(o.status === 'PENDING' || o.status === 'QUEUED');
+  const orders = [...state.orders.values()].reverse().sort((a, b) => open(b) - open(a)).slice(0, 15);
   return html`<section aria-labelledby="orders-title"><h2 id="orders-title">${t('orders')}</h2>
     <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th>${t('actions')}</th></tr></thead>
     <tbody>${orders.map((o) => html`<tr key=${o.id}><td><code>${o.id.slice(-8)}</code></td>

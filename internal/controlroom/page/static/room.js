@@ -26,6 +26,8 @@ export function useRoom() {
 }
 
 const losing = ['kill', 'redis-wipe']; // these lose data, so they ask
+const actions = [['', ['pause', 'resume', 'stop', 'kill', 'start', 'reconnect']], ['redis', ['redis-wipe', 'redis-pause', 'redis-slow', 'redis-resume']],
+  ['database', ['database-pause', 'database-slow', 'database-disconnect', 'database-resume']]];
 const described = ['late', 'cut-off']; // a line below the instances says what these do
 
 // useActions returns a function that makes buttons, and what went wrong with the last one.
@@ -62,7 +64,8 @@ export function Machines({room, leader}) {
       <li><b>${t('database')}</b> <span class=${database.state === 'up' ? 'good' : 'bad'}>${t(database.state)}</span><br /><span class="muted">${database.kind}</span>
         ${database.line && html`<p>${(database.state === 'up' ? ['database-pause', 'database-slow', 'database-disconnect'] : ['database-resume']).map((a) => button(a))}</p>`}</li>
     </ul>
-    ${described.filter((a) => a !== 'cut-off' || redis.line).map((a) => html`<p key=${a} id=${`say-${a}`} class="muted">${t(`do-${a}`)}: ${t(`say-${a}`)}</p>`)}</section>`;
+    ${described.filter((a) => a !== 'cut-off' || redis.line).map((a) => html`<p key=${a} id=${`say-${a}`} class="muted">${t(`do-${a}`)}: ${t(`say-${a}`)}</p>`)}
+    <details><summary>${t('allActions')}</summary><ul>${actions.map(([store, names]) => names.map((a) => html`<li key=${a}>${store && `${t(store)}: `}<b>${t(`do-${a}`)}</b>: ${t(`say-${a}`)}</li>`))}</ul></details></section>`;
 }
 
 export function Sale({room, state}) {
@@ -94,7 +97,7 @@ export function Sale({room, state}) {
 function SaleLane({lane, units, running}) {
   const books = lane.books;
   const over = Math.max(books?.oversold ?? 0, lane.accepted - units);
-  const verdict = over > 0 ? `${t('oversold')} ${over}` : !books ? t('notAudited') : books.error ? books.error : books.broken?.length ? books.broken.join('; ') : running ? '' : t('exact');
+  const verdict = over > 0 ? `${t('oversold')} ${over}` : !books ? t('notAudited') : books.error ? books.error : books.broken?.length ? books.broken.join('; ') : running ? t('exactSoFar') : t('exact');
   return html`<article data-strategy=${lane.strategy}><h3>${lane.strategy} <code>${lane.sku}</code></h3>
     <p class=${'verdict ' + (over > 0 || books?.broken?.length ? 'bad' : 'good')} role="status">${verdict}</p>
     <dl><div><dt>${t('sold')}</dt><dd data-figure="accepted">${lane.accepted}</dd></div>

@@ -32,9 +32,9 @@ export class State {
     for (let pause = 500; !signal.aborted; pause = Math.min(2 * pause, 5000)) {
       try {
         for await (const notice of stream('/api/v1/events', this.#lastID, signal)) {
-          if (notice.id) this.#lastID = notice.id;
           if (notice.event === 'reset') await this.load(signal);
           else if (notice.event) this.apply(notice.data);
+          if (notice.id) this.#lastID = notice.id; // last, so that a reset whose load failed comes again
           this.connection = 'live';
           this.error = '';
           pause = 500;
@@ -57,15 +57,26 @@ export class State {
       get('/api/v1/skus?limit=100', signal), get('/api/v1/orders?limit=100', signal),
       get('/api/v1/strategies', signal), get('/api/v1/cluster', signal).catch(() => undefined)]);
     this.resets++;
-    this.#latest.clear();
+    this.#end(() => true);
     this.skus = new Map(skus.skus.map((s) => [s.sku, s]));
-    this.orders = new Map(orders.orders.map((o) => [o.id, o]));
+    this.orders = new Map(orders.orders.toReversed().map((o) => [o.id, o])); // the latest one comes last
+    this.#set(strategies, cluster);
+  }
+
+  // refresh reads what no event tells: strategies and settings. It fails silently, as run says whether there is a connection.
+  async refresh(signal) {
+    try {
+      this.#set(...await Promise.all([get('/api/v1/strategies', signal), get('/api/v1/cluster', signal)]));
+      this.#changed();
+    } catch { /* the next one may succeed */ }
+  }
+
+  #set(strategies, cluster) {
     this.strategies = strategies.strategies;
-    if (cluster) {
-      this.cluster = cluster;
-      this.members = new Map(cluster.members.map((m) => [m.name, m]));
-      this.leader = cluster.leader?.name ?? '';
-    }
+    if (!cluster) return;
+    this.cluster = cluster;
+    this.members = new Map(cluster.members.map((m) => [m.name, m]));
+    this.leader = cluster.leader?.name ?? '';
   }
 
   // apply applies one event.
@@ -81,22 +92,30 @@ export class State {
     if (order?.status === 'EXPIRED' && this.orders.get(order.id)?.status !== 'EXPIRED') {
       this.delays = [...this.delays.slice(1 - keep.delays), Date.parse(event.at) - Date.parse(order.expires_at)];
     }
-    if (order) {
+    if (order && !(order.status === 'PENDING' && settled(this.orders.get(order.id)))) { // an event may be late
       this.orders.delete(order.id); // the latest one comes last
       this.orders.set(order.id, {...order, changed_at: event.at});
       trim(this.orders, keep.orders);
     }
-    if (lock) this.#hold(lock);
-    if (member?.left) this.members.delete(member.name);
-    else if (member) this.members.set(member.name, {...this.members.get(member.name), ...member});
+    if (lock) this.#hold(lock, Date.parse(event.at));
+    if (member?.left) {
+      this.members.delete(member.name);
+      this.#end((lease) => lease.holder === member.name);
+    }
+    if (member && !member.left) this.members.set(member.name, {...this.members.get(member.name), ...member});
     if (leader) this.leader = leader.ended ? '' : leader.name;
   }
 
-  #hold(lock) {
+  // #end ends leases of which no event will tell the end, when they were last heard of: their holder has left, or events were missed.
+  #end(which) {
+    for (const lease of this.leases.values()) if (lease.until === undefined && which(lease)) lease.until = Math.max(lease.from, lease.seen);
+  }
+
+  #hold(lock, at) {
     const received = Date.now();
     for (const lease of lock.leases ?? []) {
       const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
-      const next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received};
+      const next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received, seen: at || from};
       this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, next);
       // An event has the latest leases only, so the end of an earlier one may be missing. It ended before the instance had the next one.
       const before = this.#latest.get(`${lock.sku} ${lock.holder}`);
@@ -112,6 +131,8 @@ export class State {
     this.refused = this.refused.slice(-keep.refused);
   }
 }
+
+const settled = (order) => order && order.status !== 'PENDING' && order.status !== 'QUEUED';
 
 // trim removes the oldest entries of a map.
 function trim(map, most) {
