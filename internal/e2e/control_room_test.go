@@ -192,6 +192,9 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 	press("start", "shop-1")
 	state("shop-1", "running")
 	unhurt()
+	testbedtest.Eventually(t, "half of the units are sold", func() bool {
+		return evaluate[bool](page, t, "Number(document.querySelector('article[data-strategy=redis] [data-figure=accepted]')?.innerText) >= 1500")
+	})
 	testbedtest.Eventually(t, "the sale is sold out", func() bool {
 		return text("article[data-strategy=redis] [data-figure=rejected]") != "0"
 	})

@@ -20,6 +20,7 @@ export class State {
   resets = 0;
   #latest = new Map(); // the latest lease of each SKU and instance
   #lastID = '';
+  #refreshing = false;
   #changed;
 
   // changed is called after each change. It must not block.
@@ -65,10 +66,13 @@ export class State {
 
   // refresh reads what no event tells: strategies and settings. It fails silently, as run says whether there is a connection.
   async refresh(signal) {
+    if (this.#refreshing) return; // an instance that is paused answers none, and a browser has few connections
+    this.#refreshing = true;
     try {
       this.#set(...await Promise.all([get('/api/v1/strategies', signal), get('/api/v1/cluster', signal)]));
       this.#changed();
     } catch { /* the next one may succeed */ }
+    this.#refreshing = false;
   }
 
   #set(strategies, cluster) {
