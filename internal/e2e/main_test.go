@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +20,12 @@ import (
 
 // program is the shop, built as this test is: with the race detector if the test has it.
 var program string
+
+// withRace says whether this test has the race detector.
+var withRace = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
 
 // raceFlags are RACE of the Makefile, so that nothing is compiled twice.
 var raceFlags = []string{
