@@ -56,10 +56,10 @@
 // # Group commit
 //
 // Batches that wait at the same time share one transaction, whatever they buy. One statement locks all rows in SKU
-// order. Then the orders are decided one by one, and each table gets one statement. At most two shared transactions
-// count as open, and no two of these have a SKU in common (TestTransactionsHaveSKUsOfTheirOwn). A transaction counts
-// for 250 ms. If fewer than two count, and none of them has a SKU of the batch, the batch begins at once. So an order
-// never waits for other orders to join it (TestBatchesThatWaitShareATransaction). These have a transaction each: queued
+// order. Then the orders are decided one by one, and each table gets one statement. An instance has one
+// shared transaction open at a time, and the batches that come in the meantime share the next one. If none is open, a batch
+// begins at once: no order waits for other orders to join it (TestBatchesThatWaitShareATransaction). Nobody waits for
+// a transaction longer than 250 ms (TestLongTransactionKeepsNobody). These have a transaction each: queued
 // orders, orders with an unknown outcome, and those of strategies that decide by earlier reads (naive, local,
 // redis-unfenced, optimistic).
 //

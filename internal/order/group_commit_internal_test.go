@@ -3,7 +3,6 @@ package order
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -50,17 +49,15 @@ func shared(t *testing.T, f func(t *testing.T, s *transactions, commit func(ctx 
 	})
 }
 
-// A batch waits for nobody while few transactions are open. Later batches share the next transaction. A batch that
+// A batch waits for nobody while no transaction is open. Later batches share the next transaction. A batch that
 // decides by earlier reads, or may wait for another row, has its own at once.
 func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
 		t.Helper()
 		var done []<-chan error
-		for i := range maxTransactions {
-			done = append(done, commit(t.Context(), selling(fmt.Sprint("a", i), stock.Conditional)))
-			if got := <-s.begun; len(got) != 1 {
-				t.Errorf("a lonely batch is in a transaction of %d", len(got))
-			}
+		done = append(done, commit(t.Context(), selling("a", stock.Conditional)))
+		if got := <-s.begun; len(got) != 1 {
+			t.Errorf("a lonely batch is in a transaction of %d", len(got))
 		}
 		for _, sku := range []string{"b", "c", "b"} {
 			done = append(done, commit(t.Context(), selling(sku, stock.RowLock)))
@@ -88,18 +85,12 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	})
 }
 
-// fill has all transactions open until end is called.
+// fill has a transaction open until end is called.
 func fill(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) (end func()) {
 	t.Helper()
-	for i := range maxTransactions {
-		commit(t.Context(), selling(fmt.Sprint("a", i), stock.RowLock))
-		<-s.begun
-	}
-	return func() {
-		for range maxTransactions {
-			s.end <- nil
-		}
-	}
+	commit(t.Context(), selling("a", stock.RowLock))
+	<-s.begun
+	return func() { s.end <- nil }
 }
 
 // A batch that cannot be committed fails alone, in error or in panic; what is everybody's fault, or unknown, is not tried in halves.
@@ -185,14 +176,17 @@ func TestLockedBatchGoesOnAlone(t *testing.T) {
 	})
 }
 
-// Transactions that wait, for a row or for a key, do not keep others from theirs.
-func TestLongTransactionsKeepNobody(t *testing.T) {
+// A transaction that waits, for a row or for a key, does not keep others from theirs, also if they want the same row.
+func TestLongTransactionKeepsNobody(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
 		t.Helper()
 		end := fill(t, s, commit)
 		began := time.Now()
+		for range 2 {
+			commit(t.Context(), selling("a", stock.RowLock))
+		}
 		done := commit(t.Context(), selling("b", stock.RowLock))
-		if got := <-s.begun; len(got) != 1 || time.Since(began) > longTransaction {
+		if got := <-s.begun; len(got) != 3 || time.Since(began) != longTransaction {
 			t.Errorf("%d batches after %v", len(got), time.Since(began))
 		}
 		end()
@@ -200,7 +194,7 @@ func TestLongTransactionsKeepNobody(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-		end = fill(t, s, commit) // as many are open as before, and no more
+		end = fill(t, s, commit) // one is open as before, and no more
 		waits := commit(t.Context(), selling("d", stock.RowLock))
 		synctest.Wait()
 		select {
@@ -213,6 +207,40 @@ func TestLongTransactionsKeepNobody(t *testing.T) {
 		s.end <- nil
 		if err := <-waits; err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A batch whose time is over leaves the queue. One that is in a transaction has its outcome.
+func TestBatchLeavesTheQueue(t *testing.T) {
+	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
+		t.Helper()
+		end := fill(t, s, commit)
+		ctx, leave := context.WithCancelCause(t.Context())
+		gone := commit(ctx, selling("b", stock.RowLock))
+		stays := commit(t.Context(), selling("c", stock.RowLock))
+		leave(errPoison)
+		if err := <-gone; !errors.Is(err, errPoison) {
+			t.Error(err)
+		}
+		end()
+		got := <-s.begun
+		if len(got) != 1 || got[0].Claims[0].SKU != "c" {
+			t.Errorf("%v", got)
+		}
+		s.end <- nil
+		if err := <-stays; err != nil {
+			t.Error(err)
+		}
+		end = fill(t, s, commit)
+		ctx, leave = context.WithCancelCause(t.Context())
+		inside, beside := commit(ctx, selling("d", stock.RowLock)), commit(t.Context(), selling("e", stock.RowLock))
+		end()
+		<-s.begun
+		leave(errPoison)
+		s.end <- nil
+		if err := errors.Join(<-inside, <-beside); err != nil {
+			t.Errorf("it was committed: %v", err)
 		}
 	})
 }
