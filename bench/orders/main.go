@@ -44,12 +44,12 @@ func main() {
 func measure(ctx context.Context, args []string) error {
 	c := throughput.Config{Log: os.Stderr}
 	f := flag.NewFlagSet("throughput", flag.ExitOnError)
-	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes half an hour more")
+	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes twenty minutes more")
 	only := f.String("only", "", "regular expression for the ratios of pairs of runs, see reach.go; measures these alone, and writes no file")
 	strategies := f.String("strategies", "naive,conditional,segmented,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
-	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional")
+	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional; with -reach, after the other ratios")
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
 	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
@@ -75,8 +75,9 @@ func measure(ctx context.Context, args []string) error {
 		return fmt.Errorf("this runs in bench: %w", err)
 	}
 	if *before != "" {
-		comparisons = earlier(*before)
-		*only = cmp.Or(*only, ".")
+		if comparisons = append(comparisons, earlier(*before)...); !*all {
+			*only = cmp.Or(*only, "earlier")
+		}
 	}
 	build := exec.CommandContext(ctx, "go", "build", "-o", c.Executable, "./cmd/shop") //nolint:gosec // our own folder
 	build.Dir = strings.TrimSpace(string(root))

@@ -69,7 +69,7 @@ func pairs(ctx context.Context, c throughput.Config, wanted *regexp.Regexp) (goa
 }
 
 const (
-	times   = 5   // pairs of runs of each thing: the machine is not the same for long
+	times   = 3   // pairs of runs of each thing: the machine is not the same for long
 	crowded = 384 // buyers who have soon placed many orders
 )
 
