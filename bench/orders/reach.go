@@ -34,11 +34,12 @@ func reach(ctx context.Context, c throughput.Config, reports []throughput.Report
 	} {
 		for _, r := range reports {
 			if of, to := variantOf(r, pair.of), variantOf(r, pair.to); to.Rounds != nil {
-				name := fmt.Sprintf("orders/s, %s / %s, %d buyers of %d SKUs", pair.of, pair.what, r.Load.Connections, r.Load.SKUs)
-				g := goal{name: name, pairs: rounds(of, to, rate)}
+				g := goal{pairs: rounds(of, to, rate)}
+				skus := fmt.Sprintf("%d SKUs", r.Load.SKUs)
 				if r.Load.SKUs == 1 {
-					g.target = pair.target
+					skus, g.target = "one SKU", pair.target
 				}
+				g.name = fmt.Sprintf("orders/s, %s / %s, %d buyers of %s", pair.of, pair.what, r.Load.Connections, skus)
 				goals = append(goals, g)
 			}
 		}
@@ -151,7 +152,7 @@ func threeToOne(strategy, how string, own bool) comparison {
 	}
 }
 
-// earlier compares strategies that sell a catalogue with conditional of an earlier shop.
+// earlier compares strategies that sell a catalogue with conditional of an earlier shop, and then one strategy with its own earlier self.
 func earlier(shop string) (all []comparison) {
 	for _, strategy := range []string{"conditional", "segmented", "for-update", "redis", "redis-cohort", "lua", "optimistic"} {
 		all = append(all, comparison{
@@ -160,6 +161,22 @@ func earlier(shop string) (all []comparison) {
 			to: func(c *throughput.Config) { c.SKUs, c.Executable, c.Strategies = 96, shop, []string{"conditional"} },
 		})
 	}
+	self := func(what, strategy string, target float64, most bool, figure func(throughput.Variant) float64, load func(*throughput.Config)) {
+		all = append(all, comparison{
+			name: what + ", " + strategy + " / the same of the earlier shop", strategy: strategy, target: target, most: most, figure: figure,
+			of: load,
+			to: func(c *throughput.Config) {
+				load(c)
+				c.Executable = shop
+			},
+		})
+	}
+	catalogue := func(c *throughput.Config) { c.SKUs = 96 }
+	lonely := func(c *throughput.Config) { c.Instances, c.Connections, c.SKUs = 1, 1, 96 }
+	self("p99, 96 SKUs", "conditional", 1, true, func(v throughput.Variant) float64 { return v.P99 }, catalogue)
+	self("orders/s, one SKU", hot, 1, false, perSecond, func(*throughput.Config) {})
+	self("p50, one connection", "conditional", 0.8, true, func(v throughput.Variant) float64 { return v.P50 }, lonely)
+	self("processor time of an order, one connection", "conditional", 0.5, true, processorTime, lonely)
 	return all
 }
 

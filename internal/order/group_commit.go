@@ -61,11 +61,18 @@ func (g *groupCommit) commit(ctx context.Context, b *Batch) error {
 	}
 	j := &joining{Batch: b, ctx: ctx, done: make(chan error, 1)}
 	g.mu.Lock()
-	if g.waiting = append(g.waiting, j); !g.open {
-		g.open = true
-		go g.run()
+	first := !g.open
+	if g.open = true; !first {
+		g.waiting = append(g.waiting, j)
 	}
 	g.mu.Unlock()
+	if first { // in its own goroutine: another one would wake an idle processor
+		if group := []*joining{j}; g.runOne(group) {
+			if group = g.take(); group != nil {
+				go g.run(group)
+			}
+		}
+	}
 	var err error
 	select {
 	case err = <-j.done:
@@ -108,16 +115,19 @@ func (g *groupCommit) leave(j *joining) bool {
 	return i >= 0
 }
 
-// run commits those who wait until there are none. A transaction that takes long no longer counts as open. It may wait
-// for a row or for a key that another instance stores, and others need not.
-func (g *groupCommit) run() {
-	for group := g.take(); group != nil; group = g.take() {
-		late := time.AfterFunc(longTransaction, g.run)
-		g.share(group)
-		if !late.Stop() {
-			return // another run has taken its place
-		}
+// run commits group, and then those who wait until there are none.
+func (g *groupCommit) run(group []*joining) {
+	for group != nil && g.runOne(group) {
+		group = g.take()
 	}
+}
+
+// runOne commits group. A transaction that takes long no longer counts as open. It may wait for a row or for a key that
+// another instance stores, and others need not: then runOne returns false, and another run has taken its place.
+func (g *groupCommit) runOne(group []*joining) bool {
+	late := time.AfterFunc(longTransaction, func() { g.run(g.take()) })
+	g.share(group)
+	return late.Stop()
 }
 
 // take takes those who came first, as many as a transaction may have. It returns nil if nobody waits: then none is open.

@@ -243,10 +243,12 @@ func (b *transaction) writeLevels(levels map[string]*locked) {
 	for _, sku := range slices.Sorted(maps.Keys(levels)) {
 		switch l := levels[sku]; {
 		case l.sold == 0:
-		case len(l.segments) > 0:
-			b.writeSegments(l)
-		default:
+		case len(l.segments) == 0:
 			plain = append(plain, l)
+		default:
+			if l.sold = b.writeSegments(l); l.sold > 0 {
+				plain = append(plain, l)
+			}
 		}
 	}
 	for some := range slices.Chunk(plain, maxCases) {
@@ -264,8 +266,9 @@ func (b *transaction) writeLevels(levels map[string]*locked) {
 // maxCases bounds the rows of one UPDATE, which looks for the case of each of them.
 const maxCases = 50
 
-// writeSegments takes the units that were sold of l from its rows, as few of them as possible.
-func (b *transaction) writeSegments(l *locked) {
+// writeSegments takes the units that were sold of l from its rows, as few of them as possible, and returns how many its
+// own row has to give.
+func (b *transaction) writeSegments(l *locked) (ofOwn int64) {
 	own := l.OnHand - l.Reserved + l.sold // what its own row has is what the others do not
 	for _, s := range l.segments {
 		own -= s.OnHand - s.Reserved
@@ -275,13 +278,13 @@ func (b *transaction) writeSegments(l *locked) {
 	slices.SortStableFunc(parts, func(x, y segmentRow) int { return int(min(left, y.OnHand-y.Reserved) - min(left, x.OnHand-x.Reserved)) })
 	for _, p := range parts {
 		n := min(max(0, p.OnHand-p.Reserved), left)
-		if left -= n; n == 0 {
-			continue
-		}
-		if p.Segment == 0 {
-			b.end.add("UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ?", n, p.SKU)
-		} else {
+		switch left -= n; {
+		case n == 0:
+		case p.Segment == 0:
+			ofOwn = n
+		default:
 			b.end.add("UPDATE sku_segments SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND segment = ?", n, p.SKU, p.Segment)
 		}
 	}
+	return ofOwn
 }
