@@ -123,7 +123,8 @@ demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
 
 .PHONY: screenshots
-screenshots: ## Take the pictures of the control room in docs/images; needs Chromium, MariaDB and a Chinese font.
+screenshots: ## Take the pictures of the control room in docs/images; installs Chromium, MariaDB and a Chinese font where there is apt.
+	@tools/servers.sh pictures
 	go test ./internal/e2e -run '^TestScreenshots$$' -count=1 -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: labs

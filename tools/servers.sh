@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that the servers of the tests are installed: redis-server, mariadbd, etcd,
-# ZooKeeper, haproxy and the browser Chromium. Tests start servers of their own, so nothing is started here and
-# nothing is set to start with the machine.
+# ZooKeeper, haproxy and the browser Chromium; with the argument pictures, a Chinese font as well.
+# Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
 
 has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/opt/mariadb/bin" command -v "$1" >/dev/null; }
@@ -14,6 +14,7 @@ has haproxy || packages+=(haproxy)
 has chromium || has google-chrome || packages+=(chromium)
 has java || packages+=(default-jre-headless)
 [[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(libzookeeper-java) # the server is in it
+[[ ${1-} != pictures ]] || [[ $(fc-list :lang=zh 2>/dev/null) ]] || packages+=(fontconfig fonts-wqy-microhei) # for pictures in Chinese
 ((${#packages[@]})) || exit 0
 
 sudo=()

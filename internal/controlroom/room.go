@@ -19,6 +19,7 @@ import (
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 )
 
@@ -42,7 +43,7 @@ type Room struct {
 	address string                // HOST:PORT on which it listens
 	stores  *fleet.Stores         // those of Config, as they were opened
 	redis   redis.UniversalClient // nil: not of this run, or a group of servers
-	books   *sqlstore.Store
+	books   auditor               // nil until it is opened
 	members []*member
 	tasks   sync.WaitGroup
 
@@ -57,6 +58,12 @@ type Room struct {
 
 	placing sync.Mutex   // held while unpaid orders are placed
 	unpaid  *fleet.Fleet // guarded by placing; the instance that places them
+}
+
+// auditor is the database, of which the room reads audits only.
+type auditor interface {
+	Audit(ctx context.Context, sku string) ([]stock.Audit, error)
+	Close() error
 }
 
 // health is what a store does for all instances.
@@ -134,9 +141,11 @@ func (r *Room) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if r.books, err = sqlstore.Open(ctx, sqlstore.Config{URL: r.stores.Database, Instance: "room", Connections: 2, Access: sqlstore.AccessRead}); err != nil {
+	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: r.stores.Database, Instance: "room", Connections: 2, Access: sqlstore.AccessRead})
+	if err != nil {
 		return err
 	}
+	r.books = store
 	r.tasks.Go(func() { r.measure(ctx) })
 	return nil
 }

@@ -57,6 +57,45 @@ func TestControlRoom(t *testing.T) {
 	for _, name := range []string{"shop-1", "shop-2"} {
 		testbedtest.Eventually(t, "the page shows "+name, func() bool { return strings.Contains(text("ul.cards"), name) })
 	}
+	accessible(page, t, "the page of an instance")
+	const changes = "[...document.querySelectorAll('[data-action], form, #machines, #labs, section[aria-labelledby=orders-title] button')].map((e) => e.outerHTML).join()"
+	if orders := text("section[aria-labelledby=orders-title]"); !strings.Contains(orders, "PENDING") || evaluate[string](page, t, changes) != "" {
+		t.Errorf("the page of an instance has %s, and the orders %s", evaluate[string](page, t, changes), orders)
+	}
+	shops[0].want(t, http.StatusNotFound, "POST", "/lab/actions/kill?instance=shop-1", "")
+}
+
+// The page of an instance that demands keys asks for one. It refuses a wrong key, and shows the stock with a right one.
+func TestControlRoomAsksForAKey(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	header, key := newKey(t, database, "--admin")
+	shop := spawn(t, "--database", database, "--auth", "keys")
+	if a := ask(t.Context(), http.DefaultClient, "PUT", shop.url+"/api/v1/skus/ticket", `{"on_hand":7,"strategy":"conditional"}`, header...); a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	page := browser(t, shop.url, "401 (Unauthorized)")
+	wait := func(what, expression string) {
+		t.Helper()
+		testbedtest.Eventually(t, what, func() bool { return evaluate[bool](page, t, expression) })
+	}
+	const refused = "document.querySelector('form.key')?.innerText.includes('The API key is missing or invalid.') === true && document.querySelector('#stock') === null"
+	open := func(key string) {
+		evaluate[bool](page, t, fmt.Sprintf("((form) => { form.key.value = %q; form.requestSubmit(); return true; })(document.querySelector('form.key'))", key))
+	}
+	wait("the page asks for a key", refused)
+	accessible(page, t, "the form for a key")
+	evaluate[bool](page, t, `(() => {
+		const real = window.fetch;
+		window.sent = [];
+		window.fetch = (path, options) => real(path, options).finally(() => sent.push(options?.headers?.Authorization));
+		return true;
+	})()`)
+	open("wrong")
+	wait("the wrong key was sent", "sent.includes('Bearer wrong')")
+	wait("the page refuses the wrong key", refused)
+	open(key)
+	wait("the page shows the stock", "document.querySelector('#stock')?.innerText.includes('ticket\\tconditional\\t7\\t0\\t7') === true && document.querySelector('form.key') === null")
 }
 
 // The load of the test: an order for each SKU at each of three instances per period. Instances publish the leases of a
@@ -139,9 +178,7 @@ func buyAtAllInstances(t *testing.T, url string) *atomic.Int64 {
 		return client.Do(req)
 	}
 	resp, err := send("GET", url+"/api/v1/cluster", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer resp.Body.Close()
 	var cluster struct {
 		Members []struct{ Name, Address string }

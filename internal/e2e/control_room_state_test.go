@@ -26,7 +26,8 @@ func TestControlRoomCountsConcurrentHolders(t *testing.T) {
 	}
 }
 
-// An event has the latest leases only. An instance uses its leases one after the other, so one whose end was not sent has ended.
+// An event has the latest leases only. An instance uses its leases one after the other, so one whose end was not sent has ended. It was in
+// use until the event that had it, at least.
 func TestControlRoomEndsLeasesWhoseEndIsMissing(t *testing.T) {
 	t.Parallel()
 	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
@@ -35,18 +36,19 @@ func TestControlRoomEndsLeasesWhoseEndIsMissing(t *testing.T) {
 	}
 	const state = `import('/room/state.js').then(({State, doubleHolds}) => {
 		const s = new State(() => {});
-		for (const [holder, leases] of [['a', [%s, %s]], ['b', [%s]]]) s.apply({type: 'lock', lock: {sku: 's', holder, leases}});
+		for (const [holder, leases] of [['a', [%s, %s]], ['b', [%s]]]) s.apply({type: 'lock', at: %q, lock: {sku: 's', holder, leases}});
 		return doubleHolds([...s.leases.values()], Date.parse('2026-01-01T00:00:30Z')).length;
 	})`
 	for _, c := range []struct {
-		a1, a2, b string
-		want      int
+		a1, a2, b, at string
+		want          int
 	}{
-		{lease(1, "01"), lease(3, "03"), lease(4, "05"), 1}, // the latest lease of a may be in use
-		{lease(1, "01"), lease(5, "09"), lease(4, "07"), 2}, // the first lease of a lasts until the second at most
-		{lease(1, "01"), lease(2, "02"), lease(3, "04"), 1},
+		{lease(1, "01"), lease(3, "03"), lease(4, "05"), "", 1}, // the latest lease of a may be in use
+		{lease(1, "01"), lease(5, "09"), lease(4, "07"), "", 1}, // nobody knows whether the first lease of a lasted until then
+		{lease(1, "01"), lease(5, "09"), lease(4, "07"), "2026-01-01T00:00:08Z", 2},
+		{lease(1, "01"), lease(2, "02"), lease(3, "04"), "2026-01-01T00:00:08Z", 1}, // the first lease of a lasts until the second at most
 	} {
-		if got := evaluate[int](page, t, fmt.Sprintf(state, c.a1, c.a2, c.b)); got != c.want {
+		if got := evaluate[int](page, t, fmt.Sprintf(state, c.a1, c.a2, c.b, c.at)); got != c.want {
 			t.Errorf("%v: %d times two concurrent holders, want %d", c, got, c.want)
 		}
 	}

@@ -4,212 +4,213 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
-	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
-	"github.com/chromedp/cdproto/cdp"
-	cdplog "github.com/chromedp/cdproto/log"
-	"github.com/chromedp/cdproto/runtime"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/google/go-cmp/cmp"
 
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// browser opens a page in Chromium, without a window, until the test ends. Each error that the browser reports fails the
-// test, unless it is expected: an exception, and whatever the page's policy forbids.
-func browser(t *testing.T, url string, expected ...string) context.Context {
+// roomPage is the page of a control room in Chromium, and the database of the room.
+type roomPage struct {
+	t          *testing.T
+	tab        context.Context //nolint:containedctx // It is the tab of the browser.
+	url, token string          // of the room
+	database   *sqlstore.Store
+	yes        atomic.Bool            // the response to what the page asks
+	asked      atomic.Pointer[string] // what it has asked
+}
+
+// openRoom starts a room on a MariaDB database and opens its page, where the browser may report the expected errors.
+func openRoom(t *testing.T, program string, flags []string, expected ...string) *roomPage {
 	t.Helper()
-	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 1400))
-	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
-	t.Cleanup(stop)
-	ctx, stop = chromedp.NewContext(ctx)
-	t.Cleanup(stop)
-	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal(err)
-	}
-	err := chromedp.Listen(ctx, func(event any) {
-		switch e := event.(type) {
-		case *runtime.EventExceptionThrown:
-			t.Errorf("the page has failed: %v", e.ExceptionDetails)
-		case *cdplog.EventEntryAdded:
-			if e.Entry.Level == cdplog.EntryLevelError && !slices.ContainsFunc(expected, func(s string) bool { return strings.Contains(e.Entry.Text, s) }) {
-				t.Errorf("the browser reports: %s", e.Entry.Text)
+	database := testbedtest.Database(t)
+	address := room(t, program, append(flags, "--database", database)...)
+	p := &roomPage{t: t, database: books(t, database), tab: browser(t, address, expected...)}
+	p.url, p.token, _ = strings.Cut(address, "/#token=")
+	dialogs := chromedp.Events(p.tab, cdppage.JavascriptDialogOpening)
+	go func() { // ends with the tab
+		for dialog, err := range dialogs {
+			if err != nil {
+				return
+			}
+			p.asked.Store(&dialog.Message)
+			if _, err := chromedp.Call(p.tab, cdppage.HandleJavaScriptDialog, cdppage.HandleJavaScriptDialogParams{Accept: p.yes.Load()}); err != nil {
+				return
 			}
 		}
-	})
-	if err == nil {
-		_, err = chromedp.Call(ctx, cdplog.Enable, cdp.Empty{})
-	}
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.Navigate(url))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return ctx
-}
-
-// evaluate returns the value of an expression on the page, or what its promise results in.
-func evaluate[T any](page context.Context, t *testing.T, expression string) (value T) {
-	t.Helper()
-	value, err := chromedp.Run(page, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return value
-}
-
-// room starts shop lab and returns the address of its page. It ends with the test.
-func room(t *testing.T, program string, flags ...string) (url string) {
-	t.Helper()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	output, code := new(testbedtest.Buffer), make(chan int, 1)
-	go func() {
-		code <- callUntil(ctx, t, program, noEnv, output, output, append([]string{"lab"}, flags...)...)
 	}()
-	t.Cleanup(func() {
-		cancel()
-		if c := <-code; c != 0 {
-			t.Errorf("the room ended with exit code %d: %s", c, output)
+	return p
+}
+
+// text returns the text of an element, or nothing if the page does not have it.
+func (p *roomPage) text(selector string) string {
+	p.t.Helper()
+	return evaluate[string](p.tab, p.t, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+}
+
+// wait waits until an expression is true on the page.
+func (p *roomPage) wait(what, expression string) {
+	p.t.Helper()
+	testbedtest.Eventually(p.t, what, func() bool { return evaluate[bool](p.tab, p.t, "!!("+expression+")") })
+}
+
+// click waits for a button and presses it.
+func (p *roomPage) click(selector string) {
+	p.t.Helper()
+	p.wait("there is a button "+selector, fmt.Sprintf("((b) => b && (b.click() ?? true))(document.querySelector(%q))", selector))
+}
+
+// press presses the button of an action: of a store if the instance is empty.
+func (p *roomPage) press(action, instance string) {
+	p.t.Helper()
+	p.click(fmt.Sprintf("button[data-action='%s'][data-instance='%s']", action, instance))
+}
+
+// is waits until the page shows an instance in a state. The page must show no error.
+func (p *roomPage) is(instance, state string) {
+	p.t.Helper()
+	p.wait(instance+" is "+state, fmt.Sprintf("document.querySelector('#machines [data-name=%q][data-state=%q]')", instance, state))
+	p.unhurt()
+}
+
+// unhurt fails the test if the page shows an error.
+func (p *roomPage) unhurt() {
+	p.t.Helper()
+	if alert := p.text("[role=alert]"); alert != "" {
+		p.t.Error(alert)
+	}
+}
+
+// sell starts a sale with the form, and waits until the page shows it, or an error.
+func (p *roomPage) sell(first, second string, units, attempts int) {
+	p.t.Helper()
+	before := p.text(".lanes h3 code")
+	p.wait("a sale can be started", "document.querySelector('form#sale button:not([type], :disabled)')")
+	evaluate[bool](p.tab, p.t, fmt.Sprintf(`(() => {
+		const form = document.querySelector('form#sale');
+		form.first.value = %q; form.second.value = %q; form.units.value = %d; form.attempts.value = %d;
+		form.requestSubmit();
+		return true;
+	})()`, first, second, units, attempts))
+	p.wait("the sale is shown", fmt.Sprintf("document.querySelector('[role=alert]') || (document.querySelector('.lanes h3 code')?.innerText ?? %q) !== %q", before, before))
+}
+
+// ended waits until the sale has ended and was audited.
+func (p *roomPage) ended() {
+	p.t.Helper()
+	p.wait("the sale has ended and was audited", "document.querySelector('[role=alert]') || document.querySelector('form#sale button:not([type])')?.disabled === false")
+	p.unhurt()
+}
+
+// figures compares each number of a lane, and of its row in the stock table, with the audit of the service and with the database.
+func (p *roomPage) figures(strategy string, attempts int64) stock.Audit {
+	p.t.Helper()
+	lane := fmt.Sprintf("article[data-strategy='%s'] ", strategy)
+	sku := p.text(lane + "h3 code")
+	audits, err := p.database.Audit(p.t.Context(), sku)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	a, served := audits[0], httpapi.Audit{}
+	decode(p.t, (&instance{url: p.url}).want(p.t, http.StatusOK, "GET", "/api/v1/audit?sku="+sku, ""), &served)
+	if diff := cmp.Diff([]httpapi.AuditedSKU{{
+		SKU: sku, Strategy: strategy, Stocked: a.Stocked, OnHand: a.OnHand, Reserved: a.Reserved, Sold: a.Sold, Accepted: a.Accepted(), Oversold: a.Oversold(),
+		Undersold: a.Undersold(), LostUpdates: a.LostUpdates(), Overdue: a.Overdue, LedgerOk: a.LedgerOK(), Ok: a.OK(),
+	}}, served.Skus); diff != "" {
+		p.t.Errorf("the audit of the service differs from the database (-want +got):\n%s", diff)
+	}
+	verdict := "exact"
+	if a.Oversold() > 0 {
+		verdict = fmt.Sprintf("OVERSOLD %d", a.Oversold())
+	} else if !a.OK() {
+		verdict = strings.Join(a.Broken(), "; ")
+	}
+	if got := p.text(lane + ".verdict"); got != verdict {
+		p.t.Errorf("%s: the verdict is %q, want %q", sku, got, verdict)
+	}
+	all := evaluate[map[string]string](p.tab, p.t, fmt.Sprintf("Object.fromEntries([...document.querySelectorAll(%q)].map((e) => [e.dataset.figure, e.innerText]))", lane+"[data-figure]"))
+	failed, _ := strconv.ParseInt(all["failed"], 10, 64) // as orders without a response were accepted or not
+	for figure, want := range map[string]int64{
+		"accepted": a.Accepted(), "rejected": attempts - a.Accepted() - failed, "failed": failed, "left": a.OnHand - a.Reserved, "lost": a.LostUpdates(),
+	} {
+		if all[figure] != strconv.FormatInt(want, 10) {
+			p.t.Errorf("%s: %s is %q on the page, want %d as in the database", sku, figure, all[figure], want)
 		}
-	})
-	address := regexp.MustCompile(`http://\S+#token=\S+`)
-	testbedtest.Eventually(t, "the room is open", func() bool {
-		url = address.FindString(output.String())
-		return url != ""
-	})
-	return url
+	}
+	if len(all) != 5 {
+		p.t.Errorf("%s: the page shows %v; compare each figure", sku, all)
+	}
+	row := fmt.Sprintf("%s\t%s\t%d\t%d\t%d", sku, strategy, a.OnHand, a.Reserved, a.OnHand-a.Reserved)
+	p.wait("the stock table shows "+row, fmt.Sprintf("[...document.querySelectorAll('#stock tr')].some((r) => r.innerText === %q)", row))
+	return a
 }
 
 // The control room shows that naive oversells and redis does not, as the database says. The same holds after the
 // buttons of the page have killed one instance, paused another, and cut the connections of the third.
 func TestControlRoomSellsAndBreaks(t *testing.T) {
 	t.Parallel()
-	database := testbedtest.Database(t)
-	url := room(t, program, "--database", database, "--redis", ownRedis(t))
-	store := books(t, database)
-	page := browser(t, url, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
-	text := func(selector string) string {
-		return evaluate[string](page, t, fmt.Sprintf("document.querySelector(%q)?.innerText ?? ''", selector))
+	p := openRoom(t, program, []string{"--redis", ownRedis(t)}, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
+	p.sell("naive", "redis", 50, 400)
+	p.ended()
+	if a := p.figures("naive", 400); a.Oversold() == 0 {
+		t.Error("naive has not oversold")
 	}
-	press := func(action, instance string) {
-		t.Helper()
-		button := fmt.Sprintf("button[data-action=%q][data-instance=%q]", action, instance)
-		testbedtest.Eventually(t, "there is a button: "+action+" "+instance, func() bool {
-			return evaluate[bool](page, t, fmt.Sprintf("document.querySelector('%s')?.click() === undefined && !!document.querySelector('%s')", button, button))
-		})
-	}
-	state := func(instance, want string) {
-		t.Helper()
-		testbedtest.Eventually(t, instance+" is "+want, func() bool {
-			return evaluate[bool](page, t, fmt.Sprintf("!!document.querySelector('#machines [data-name=%q][data-state=%q]')", instance, want))
-		})
-	}
-	evaluate[bool](page, t, "(window.confirm = () => true) && true")
-	sell := func(strategies [2]string, units, attempts int) {
-		t.Helper()
-		testbedtest.Eventually(t, "a sale can be started", func() bool {
-			return evaluate[bool](page, t, "document.querySelector('form#sale button:not(:disabled)') !== null")
-		})
-		evaluate[bool](page, t, fmt.Sprintf(`(() => {
-			const form = document.querySelector('form#sale');
-			form.first.value = %q; form.second.value = %q; form.units.value = %d; form.attempts.value = %d;
-			form.requestSubmit();
-			return true;
-		})()`, strategies[0], strategies[1], units, attempts))
-	}
-	ended := func() {
-		t.Helper()
-		testbedtest.Eventually(t, "the sale has ended and was audited", func() bool {
-			if alert := text("[role=alert]"); alert != "" {
-				t.Fatal(alert)
-			}
-			return evaluate[bool](page, t, "!!document.querySelector('.lanes article') && document.querySelector('form#sale button:not([type])').disabled === false")
-		})
-	}
-	// figures compares what the page says of a lane with an audit of the database.
-	figures := func(strategy string) stock.Audit {
-		t.Helper()
-		lane := fmt.Sprintf("article[data-strategy=%q] ", strategy)
-		a, err := store.Audit(t.Context(), text(lane+"h3 code"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for figure, want := range map[string]int64{"accepted": a[0].Accepted(), "left": a[0].OnHand - a[0].Reserved, "lost": a[0].LostUpdates()} {
-			if got := text(lane + fmt.Sprintf("[data-figure=%q]", figure)); got != fmt.Sprint(want) {
-				t.Errorf("%s: %s is %s on the page and %d in the database", strategy, figure, got, want)
-			}
-		}
-		return a[0]
+	if a := p.figures("redis", 400); a.Accepted() != 50 {
+		t.Errorf("redis sold %d of 50", a.Accepted())
 	}
 
-	sell([2]string{"naive", "redis"}, 50, 400)
-	ended()
-	if a := figures("naive"); a.Oversold() == 0 || text("article[data-strategy=naive] .verdict") != fmt.Sprintf("OVERSOLD %d", a.Oversold()) {
-		t.Errorf("naive oversold by %d; the page says %q", a.Oversold(), text("article[data-strategy=naive] .verdict"))
-	}
-	if a := figures("redis"); a.Accepted() != 50 || text("article[data-strategy=redis] .verdict") != "exact" {
-		t.Errorf("redis sold %d of 50; the page says %q", a.Accepted(), text("article[data-strategy=redis] .verdict"))
-	}
-
-	sell([2]string{"redis", ""}, 3000, 100_000)
-	testbedtest.Eventually(t, "the second sale is under way", func() bool {
-		return evaluate[int](page, t, "document.querySelectorAll('.lanes article').length") == 1 && text("article[data-strategy=redis] [data-figure=accepted]") != "0"
-	})
-	unhurt := func() {
-		t.Helper()
-		if alert := text("[role=alert]"); alert != "" {
-			t.Error(alert)
-		}
-	}
+	p.sell("redis", "", 3000, 100_000)
+	p.wait("the second sale is under way", "document.querySelectorAll('.lanes article').length === 1 && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]')?.innerText) > 0")
 	for _, action := range []string{"late", "cut-off"} {
 		button := fmt.Sprintf("document.querySelector('[data-action=%s]')", action)
 		line := "document.getElementById(" + button + ".getAttribute('aria-describedby'))"
-		if what := evaluate[string](page, t, line+"?.checkVisibility() ? "+line+".innerText : ''"); !strings.HasPrefix(what, text("[data-action="+action+"]")+": ") {
+		if what := evaluate[string](p.tab, t, line+"?.checkVisibility() ? "+line+".innerText : ''"); !strings.HasPrefix(what, p.text("[data-action="+action+"]")+": ") {
 			t.Errorf("the page describes the button %s as %q", action, what)
 		}
 	}
 	// A process that is late writes with a token that the row no longer accepts. Its lease overlaps those of the instances.
-	evaluate[bool](page, t, "document.querySelector('[data-action=late-holder]').click() ?? true")
-	testbedtest.Eventually(t, "a late write is refused", func() bool { return text("#refused-writes") != "0" })
-	testbedtest.Eventually(t, "two concurrent holders are shown", func() bool { return text("#double-holds") != "0" })
-	press("kill", "shop-1") // which also carries the page's stream of events
-	state("shop-1", "ended")
-	unhurt()
-	press("pause", "shop-2")
-	state("shop-2", "paused")
-	unhurt()
-	press("cut-off", "shop-3")
-	press("reconnect", "shop-3")
-	unhurt()
-	press("resume", "shop-2")
-	state("shop-2", "running")
-	unhurt()
-	press("start", "shop-1")
-	state("shop-1", "running")
-	unhurt()
-	testbedtest.Eventually(t, "half of the units are sold", func() bool {
-		return evaluate[bool](page, t, "Number(document.querySelector('article[data-strategy=redis] [data-figure=accepted]')?.innerText) >= 1500")
-	})
-	testbedtest.Eventually(t, "the sale is sold out", func() bool {
-		return text("article[data-strategy=redis] [data-figure=rejected]") != "0"
-	})
-	evaluate[bool](page, t, "document.querySelector('form#sale button[type=button]').click() ?? true")
-	ended()
-	sku := text("article[data-strategy=redis] h3 code")
-	a, err := store.Audit(t.Context(), sku)
+	p.click("[data-action=late-holder]")
+	p.wait("a late write is refused", "Number(document.querySelector('#refused-writes').innerText) > 0")
+	p.wait("two concurrent holders are shown", "Number(document.querySelector('#double-holds').innerText) > 0")
+	p.yes.Store(true)
+	p.press("kill", "shop-1") // which also carries the page's stream of events
+	p.is("shop-1", "ended")
+	p.press("pause", "shop-2")
+	p.is("shop-2", "paused")
+	p.press("cut-off", "shop-3")
+	p.press("reconnect", "shop-3")
+	p.unhurt()
+	p.press("resume", "shop-2")
+	p.is("shop-2", "running")
+	p.press("start", "shop-1")
+	p.is("shop-1", "running")
+	p.wait("half of the units are sold", "Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]')?.innerText) >= 1500")
+	p.wait("the sale is sold out", "Number(document.querySelector('[data-strategy=redis] [data-figure=rejected]')?.innerText) > 0")
+	p.click("form#sale button[type=button]")
+	p.ended()
+	sku := p.text("article[data-strategy=redis] h3 code")
+	a, err := p.database.Audit(t.Context(), sku)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if a[0].Oversold() != 0 || len(a[0].Broken()) != 0 {
 		t.Errorf("%s: %v", sku, a[0].Broken())
 	}
-	testbedtest.Eventually(t, "the page follows the events again", func() bool { return text("#connection") == "live" })
+	p.wait("the page follows the events again", "document.querySelector('#connection').innerText === 'live'")
 }
+
+// pagePolicy lets the page load scripts and styles of its own origin only.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 // A control room does nothing for those who do not have its token, nor for pages of other origins, nor under another name.
 func TestControlRoomRefusesStrangers(t *testing.T) {
@@ -255,6 +256,9 @@ func TestControlRoomRefusesStrangers(t *testing.T) {
 		resp.Body.Close()
 		if resp.StatusCode != c.want {
 			t.Errorf("%s: status %d, want %d", name, resp.StatusCode, c.want)
+		}
+		if got := resp.Header.Get("Content-Security-Policy"); c.path == "/" && got != pagePolicy {
+			t.Errorf("the policy of the page is %q, want %q", got, pagePolicy)
 		}
 	}
 }

@@ -131,6 +131,26 @@ func (w *page) begin(t *testing.T, url string) (end func()) {
 	}
 }
 
+// once watches one stream, and returns a function that waits for its end and returns what that was.
+func (w *page) once(t *testing.T, url string) (end func() error) {
+	t.Helper()
+	ends := make(chan error, 1)
+	go func() { ends <- w.watch(t.Context(), url) }()
+	testbedtest.Eventually(t, "the stream has begun", func() bool { return w.count(func() int { return len(w.resets) }) > 0 })
+	return func() (err error) {
+		t.Helper()
+		testbedtest.Eventually(t, "the stream has ended", func() bool {
+			select {
+			case err = <-ends:
+				return true
+			default:
+				return false
+			}
+		})
+		return err
+	}
+}
+
 func (w *page) count(of func() int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

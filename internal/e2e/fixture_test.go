@@ -7,8 +7,14 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
@@ -244,4 +250,48 @@ func abandon(t *testing.T, store *sqlstore.Store, sku string, orders int) {
 		}
 		orders -= len(batch)
 	}
+}
+
+// browser opens a page in Chromium, without a window, until the test ends. Each error that the browser reports fails the
+// test, unless it is expected: an exception, and whatever the page's policy forbids.
+func browser(t *testing.T, url string, expected ...string) context.Context {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox, chromedp.WSURLReadTimeout(time.Minute), chromedp.WindowSize(1280, 1400))
+	ctx, stop := chromedp.NewExecAllocator(context.WithoutCancel(t.Context()), options...)
+	t.Cleanup(stop)
+	ctx, stop = chromedp.NewContext(ctx)
+	t.Cleanup(stop)
+	if err := chromedp.Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	err := chromedp.Listen(ctx, func(event any) {
+		switch e := event.(type) {
+		case *runtime.EventExceptionThrown:
+			t.Errorf("the page has failed: %v", e.ExceptionDetails)
+		case *cdplog.EventEntryAdded:
+			if e.Entry.Level == cdplog.EntryLevelError && !slices.ContainsFunc(expected, func(s string) bool { return strings.Contains(e.Entry.Text, s) }) {
+				t.Errorf("the browser reports: %s", e.Entry.Text)
+			}
+		}
+	})
+	if err == nil {
+		_, err = chromedp.Call(ctx, cdplog.Enable, cdp.Empty{})
+	}
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.Navigate(url))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ctx
+}
+
+// evaluate returns the value of an expression on the page, or what its promise results in.
+func evaluate[T any](page context.Context, t *testing.T, expression string) (value T) {
+	t.Helper()
+	value, err := chromedp.Run(page, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
 }

@@ -7,7 +7,9 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -192,4 +194,50 @@ func (r *instance) want(t *testing.T, status int, method, path, body string) str
 		t.Fatalf("%s %s: status %d, want %d: %s", method, path, got, status, answer)
 	}
 	return answer
+}
+
+// roomProcess is a process of shop lab.
+type roomProcess struct {
+	url string // of its page
+	pid int
+	end func() // interrupts it, and fails the test if a process of it is left
+}
+
+// startRoom starts shop lab. It ends with the test, if not before.
+func startRoom(t *testing.T, program string, flags ...string) (r roomProcess) {
+	t.Helper()
+	output, over := new(testbedtest.Buffer), make(chan error, 1)
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, append([]string{"lab"}, flags...)...)
+	c.Env, c.Stdout, c.Stderr = environment(nil), output, output
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { over <- c.Wait() }()
+	r.pid = c.Process.Pid
+	r.end = sync.OnceFunc(func() {
+		children := descendants(t, r.pid)
+		_ = c.Process.Signal(os.Interrupt) // it may have gone by itself
+		if err := <-over; err != nil {
+			t.Errorf("the room ended with %v: %s", err, output)
+		}
+		raceFree(t, output.String())
+		for _, pid := range children {
+			if state := processState(pid); state != "" && state != "Z" { // Z: the system has not removed it yet
+				t.Errorf("process %d of the room is left, in state %s", pid, state)
+			}
+		}
+	})
+	t.Cleanup(r.end)
+	address := regexp.MustCompile(`http://\S+#token=\S+`)
+	testbedtest.Eventually(t, "the room is open", func() bool {
+		r.url = address.FindString(output.String())
+		return r.url != ""
+	})
+	return r
+}
+
+// room is startRoom for a test that needs the address of the page only.
+func room(t *testing.T, program string, flags ...string) (url string) {
+	t.Helper()
+	return startRoom(t, program, flags...).url
 }

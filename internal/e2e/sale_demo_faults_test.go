@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -176,4 +177,52 @@ func TestInstancesEndWithTheDemo(t *testing.T) {
 			t.Fatalf("%s outlives its demo", u)
 		}
 	}
+}
+
+// Ctrl-C ends all processes of a room: instances, even one that is paused, the one that places unpaid orders, and those of a lab.
+func TestControlRoomLeavesNoProcess(t *testing.T) {
+	t.Parallel()
+	r := startRoom(t, product(t), "--instances", "2")
+	address, token, _ := strings.Cut(r.url, "/#token=")
+	for _, path := range []string{"/lab/unpaid", "/lab/actions/pause?instance=shop-2", "/lab/labs/lost-update"} {
+		if a := ask(t.Context(), http.DefaultClient, "POST", address+path, "", "Shop-Room-Token", token); a.status != http.StatusNoContent {
+			t.Fatal(a)
+		}
+	}
+	testbedtest.Eventually(t, "the lab has started a process", func() bool { return len(descendants(t, r.pid)) > 3 })
+	r.end()
+}
+
+// processState returns the state of a process as the system has it, such as T for one that is paused; nothing if it has gone.
+func processState(pid int) string {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if _, rest, ok := strings.Cut(string(text), ") "); ok && err == nil {
+		return rest[:1]
+	}
+	return ""
+}
+
+// descendants returns the processes that a process has started, and those that these have started.
+func descendants(t *testing.T, pid int) (all []int) {
+	t.Helper()
+	files, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := make(map[int][]int)
+	for _, name := range files {
+		text, _ := os.ReadFile(name) // nothing, if it has ended since
+		_, rest, _ := strings.Cut(string(text), ") ")
+		var state string
+		var child, parent int
+		if n, _ := fmt.Sscan(rest, &state, &parent); n == 2 {
+			fmt.Sscanf(name, "/proc/%d/stat", &child)
+			children[parent] = append(children[parent], child)
+		}
+	}
+	for next := []int{pid}; len(next) > 0; next = next[1:] {
+		all = append(all, children[next[0]]...)
+		next = append(next, children[next[0]]...)
+	}
+	return all
 }

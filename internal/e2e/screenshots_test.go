@@ -27,8 +27,8 @@ var screenshots = flag.String("screenshots", "", "`FOLDER` to write the pictures
 // maxPicture is how many bytes a picture of the README may have.
 const maxPicture = 250_000
 
-// The pictures of the control room show a sale that oversells without a lock and is exact with one, and the leases of the lock.
-// No view is wider than its window, and axe-core finds nothing serious in any.
+// The pictures of the control room show a sale that oversells without a lock and is exact with one. They show the leases of the lock, and
+// each other view. No view is wider than its window, and axe-core finds nothing serious in any.
 func TestScreenshots(t *testing.T) {
 	t.Parallel()
 	page := browser(t, room(t, product(t), "--database", testbedtest.Database(t)))
@@ -57,6 +57,47 @@ func TestScreenshots(t *testing.T) {
 	evaluate[bool](page, t, "document.documentElement.lang === 'en' || (document.querySelector('header button[lang]').click() ?? true)")
 	sellWithALateHolder(page, t)
 	keep(t, "late-holder.png", capture(page, t, 1120, 1.5))
+	fillViews(page, t)
+	for _, p := range []struct {
+		name  string
+		width int64 // at 700, sections are below one another
+	}{{"machines", 1120}, {"labs", 1120}, {"events", 900}, {"orders", 700}, {"members", 700}} {
+		view(page, t, p.width, 1.5, "light")
+		picture, err := chromedp.Run(page, chromedp.Screenshot(chromedp.CSS("section[aria-labelledby="+p.name+"-title]")))
+		if err == nil {
+			picture, err = reduced(picture)
+		}
+		must(t, err)
+		keep(t, "control-room-"+p.name+".png", picture)
+	}
+}
+
+// fillViews runs a lab to its verdict and lets orders expire. Then it pauses one instance and cuts off another.
+func fillViews(page context.Context, t *testing.T) {
+	t.Helper()
+	do := func(what, expression string) {
+		t.Helper()
+		testbedtest.Eventually(t, what, func() bool { return evaluate[bool](page, t, "!!("+expression+")") })
+	}
+	press := func(selector string) {
+		t.Helper()
+		do("there is a button "+selector, fmt.Sprintf("((b) => b && !b.disabled && (b.click() ?? true))(document.querySelector(%q))", selector))
+	}
+	press("header button[aria-pressed=true]") // the page continues
+	press("form#sale button[type=button]")    // the sale of the late holder ends
+	press("[data-action=unpaid]")
+	do("there is a lab", `((select) => {
+		select.value = 'lost-update';
+		select.dispatchEvent(new Event('change', {bubbles: true}));
+		return select.value;
+	})(document.querySelector('#labs select'))`)
+	press("[data-action=lab]")
+	do("the lab has a verdict", "document.querySelector('#labs [data-verdict]')")
+	do("all unpaid orders have expired", "document.querySelector('section[aria-labelledby=orders-title]').innerText.includes('100 orders')")
+	press("[data-action=pause][data-instance=shop-2]")
+	press("[data-action=cut-off][data-instance=shop-3]")
+	do("both faults are shown", "document.querySelector('[data-name=shop-2][data-state=paused]') && document.querySelector('[data-action=reconnect][data-instance=shop-3]')")
+	accessible(page, t, "all views")
 }
 
 // keep writes a picture into the folder of pictures, if there is one.
@@ -88,10 +129,8 @@ func sellWithALateHolder(page context.Context, t *testing.T) {
 	})
 	evaluate[bool](page, t, "document.querySelector('[data-action=late-holder]').click() ?? true")
 	testbedtest.Eventually(t, "two concurrent holders, and a refused write", func() bool {
-		return evaluate[bool](page, t, "document.querySelector('#refused-writes').innerText !== '0' && document.querySelector('#double-holds').innerText !== '0'")
+		return evaluate[bool](page, t, "document.querySelector('#refused-writes').innerText !== '0' && document.querySelector('#double-holds').innerText !== '0' && "+leasesInView+" && (document.querySelector('header button').click() ?? true)")
 	})
-	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
-	evaluate[bool](page, t, "document.querySelector('form#sale button[type=button]').click() ?? true")
 }
 
 //go:embed testdata/axe.min.js
@@ -140,8 +179,7 @@ func sellWithAndWithoutLock(page context.Context, t *testing.T) {
 		return true;
 	})()`, attempts))
 	evaluate[bool](page, t, "[...document.querySelectorAll('section[aria-labelledby=lane-title] [aria-pressed]')].find((b) => b.innerText === '1 s').click() ?? true")
-	wait("leases of the redis lane are in view", "document.querySelector('#lane-title code')?.innerText.startsWith('redis-') && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]').innerText) > 50")
-	evaluate[bool](page, t, "document.querySelector('header button').click() ?? true")
+	wait("leases of the redis lane are in view", "document.querySelector('#lane-title code')?.innerText.startsWith('redis-') && Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]').innerText) > 50 && "+leasesInView+" && (document.querySelector('header button').click() ?? true)")
 	defer func() {
 		t.Logf("sales: %s", evaluate[string](page, t, "[...document.querySelectorAll('[data-strategy]')].map((s) => s.dataset.strategy + ': ' + s.innerText).join('; ').replaceAll('\\n', ' ')"))
 	}()
@@ -152,6 +190,18 @@ func sellWithAndWithoutLock(page context.Context, t *testing.T) {
 	}
 }
 
+// leasesInView is whether the lock lane shows leases of two instances at least: bars have the color of their instance.
+const leasesInView = `((lane) => {
+	const style = getComputedStyle(document.documentElement), count = new Map();
+	for (let i = 0; i < 6; i++) count.set(parseInt(style.getPropertyValue('--bar-' + i).trim().slice(1), 16), 0);
+	const pixels = lane.getContext('2d').getImageData(0, 0, lane.width, lane.height).data;
+	for (let i = 0; i < pixels.length; i += 4) {
+		const color = pixels[i] << 16 | pixels[i + 1] << 8 | pixels[i + 2];
+		if (count.has(color)) count.set(color, count.get(color) + 1);
+	}
+	return [...count.values()].filter((n) => n > 50).length > 1;
+})(document.querySelector('section[aria-labelledby=lane-title] canvas'))`
+
 // capture takes a picture of what the README shows: the sale and the lock lane.
 func capture(page context.Context, t *testing.T, width int64, scale float64) []byte {
 	t.Helper()
@@ -161,6 +211,9 @@ func capture(page context.Context, t *testing.T, width int64, scale float64) []b
 	}
 	// Two frames, so that the canvas is drawn at this size.
 	evaluate[bool](page, t, "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+	if !evaluate[bool](page, t, leasesInView) {
+		t.Error("the picture has no leases in view")
+	}
 	picture, err := chromedp.Run(page, chromedp.CaptureScreenshot())
 	if err == nil {
 		picture, err = reduced(picture)

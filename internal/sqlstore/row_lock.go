@@ -17,7 +17,7 @@ func (b *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
 		b.noteLevel(c, level, sold)
 	}
 	if sold > 0 {
-		b.end.add(overwrite, level.Reserved, level.Version+1, level.SKU)
+		b.end.add(overwrite, level.Reserved, level.SKU)
 	}
 	return nil
 }

@@ -57,7 +57,11 @@ func TestStopBeforeIsBetweenReadAndWrite(t *testing.T) {
 			calls++
 			orderTea(t, usual, stock.Conditional)
 		}))
+		before := levelOf(t, usual, "tea").Version
 		orderTea(t, stops, stock.WriteBack)
+		if got := levelOf(t, usual, "tea").Version - before; got != 2 {
+			t.Errorf("the version has grown by %d, want 2: the level of each change has a version of its own", got)
+		}
 		if got := auditOf(t, usual, "tea").LostUpdates(); calls != 1 || got != 1 {
 			t.Errorf("%d calls and %d lost updates, want 1 and 1", calls, got)
 		}

@@ -121,9 +121,9 @@ export class State {
       const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
       const next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received, seen: at || from};
       this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, next);
-      // An event has the latest leases only, so the end of an earlier one may be missing. It ended before the instance had the next one.
+      // An event has the latest leases only, so the end of an earlier one may be missing. It is known to have lasted until it was last seen.
       const before = this.#latest.get(`${lock.sku} ${lock.holder}`);
-      if (before && before.fence < next.fence && before.until === undefined) before.until = from;
+      if (before && before.fence < next.fence && before.until === undefined) before.until = Math.min(before.seen, from);
       if (!before || before.fence <= next.fence) {
         this.#latest.delete(`${lock.sku} ${lock.holder}`); // the latest one comes last
         this.#latest.set(`${lock.sku} ${lock.holder}`, next);
