@@ -144,7 +144,7 @@ func TestControlRoomEndsLeasesAtTheirExpiry(t *testing.T) {
 	}
 }
 
-// What the page keeps does not grow with the events that it has applied.
+// The state of the page does not grow with the events that it has applied.
 func TestControlRoomStateDoesNotGrow(t *testing.T) {
 	t.Parallel()
 	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
@@ -249,7 +249,7 @@ func TestControlRoomAsksTheStores(t *testing.T) {
 	wait("Redis responds again", figures)
 }
 
-// Buyers of a SKU that is sold out are in the wait list if they are ready to wait, and both cards of the instance say how many.
+// Buyers who are ready to wait for units of a SKU are in the wait list. The page shows their number in two places.
 func TestControlRoomShowsTheWaitList(t *testing.T) {
 	t.Parallel()
 	evaluates, wait := roomOf(t)

@@ -70,8 +70,8 @@ type Stock struct {
 }
 
 // Lock has the leases of a SKU that an instance was granted since its previous event: their number, and the latest of
-// them. It also has leases that have ended or were renewed since, writes that a row refused because of their fencing token, and how many
-// orders of the instance wait.
+// them. It also has leases that have ended or were renewed since, and writes that a row refused because of their fencing token. Waiting
+// orders are counted.
 type Lock struct {
 	SKU      string    `json:"sku"`
 	Strategy string    `json:"strategy"`

@@ -57,7 +57,7 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 	})
 }
 
-// TestLeasesExpire: an event has the expiry of a lease that is in use, again after a renewal, and that of a lease whose work outlived it.
+// TestLeasesExpire: an event has the expiry of a lease that is in use, also after a renewal. So it does if the work outlived the lease.
 func TestLeasesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})

@@ -84,7 +84,7 @@ func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
 	exact(t, store, "a", 2)
 }
 
-// holders is a publisher that keeps what it is told of waits and leases.
+// holders is a publisher that keeps what it receives about waits and leases.
 type holders struct {
 	*ordertest.History
 
