@@ -79,8 +79,8 @@ func (n *eventLog) Changed(o order.Order) {
 }
 
 // Held implements [order.Publisher].
-func (n *eventLog) Held(sku, strategy string, f dlock.Fence, asked time.Time) (ended func()) {
-	return n.Lock(sku, strategy, f.Token, asked)
+func (n *eventLog) Held(sku, strategy string, f dlock.Fence, asked time.Time, expires func() time.Time) (ended func()) {
+	return n.Lock(sku, strategy, f.Token, asked, expires)
 }
 
 // Fenced implements [order.Publisher].

@@ -115,6 +115,9 @@ func (l limits) configure(api *httpapi.Config) {
 	if l.rates != nil {
 		api.Rates = l.rates
 	}
+	if l.waitlist != nil {
+		api.Waiting = l.waitlist.Waiting
+	}
 }
 
 // run runs what the limits do in the background, until ctx ends.

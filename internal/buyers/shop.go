@@ -21,6 +21,7 @@ type Shop struct {
 	URLs   func() []string // base URLs of the instances; buyers take them in turn
 	Buyers int             // who ask at the same time
 	Pays   bool            // customers pay what they get
+	Wait   time.Duration   // whole seconds that an order waits for units of a SKU that is sold out
 
 	client *http.Client
 }
@@ -57,6 +58,9 @@ func (s *Shop) Send(ctx context.Context, method, url string, body any) (status i
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
+	}
+	if s.Wait > 0 { // only orders wait
+		req.Header.Set("Prefer", fmt.Sprintf("wait=%.0f", s.Wait.Seconds()))
 	}
 	resp, err := s.client.Do(req)
 	if err != nil {

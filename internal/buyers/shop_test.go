@@ -5,6 +5,7 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/buyers"
 )
@@ -23,5 +24,23 @@ func TestSKUIsCreatedAgain(t *testing.T) {
 	}
 	if err := s.Stock(t.Context(), "a", "naive", 1); err == nil {
 		t.Error("a SKU that is there already passes for a new one")
+	}
+}
+
+func TestOrdersWaitForUnits(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{0: "", 7 * time.Second: "wait=7"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if got := r.Header.Get("Prefer"); got != want {
+				t.Errorf("Prefer: %q, want %q", got, want)
+			}
+			w.WriteHeader(http.StatusConflict)
+		}))
+		defer server.Close()
+		shop := buyers.New([]string{server.URL}, 1)
+		shop.Wait = wait
+		if s := shop.Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) {}); s.Rejected != 1 {
+			t.Errorf("%+v", s)
+		}
 	}
 }

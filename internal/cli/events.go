@@ -214,7 +214,7 @@ func describe(e events.Event) string {
 	case e.Stock != nil:
 		return fmt.Sprintf("%s: %d available, %d reserved of %d", e.Stock.SKU, e.Stock.Available, e.Stock.Reserved, e.Stock.OnHand)
 	case e.Lock != nil:
-		return fmt.Sprintf("%s: fencing token %d of %s, %d leases", e.Lock.SKU, e.Lock.Fence, e.Lock.Strategy, e.Lock.Count)
+		return fmt.Sprintf("%s: fencing token %d of %s, %d leases, %d orders wait", e.Lock.SKU, e.Lock.Fence, e.Lock.Strategy, e.Lock.Count, e.Lock.Waiting)
 	case e.Timer != nil:
 		var outcomes []string
 		for name, n := range e.Timer.Outcomes {

@@ -93,6 +93,11 @@ func (r *rig) all(items ...int) map[int]<-chan error {
 	return done
 }
 
+// waiting returns how many wait for a key.
+func (r *rig) waiting(key string) int {
+	return r.group.Waiting(func(k string) bool { return k == key })
+}
+
 // commit waits for a call of Commit with items.
 func (r *rig) commit(items ...int) call {
 	r.Helper()

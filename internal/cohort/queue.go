@@ -119,6 +119,18 @@ func (g *Group[K, L, T]) nextLease(l *line[K, T]) (ctx context.Context, cancel c
 	return ctx, l.cancel, g.seq
 }
 
+// Waiting returns how many callers of [Group.Do] wait in the queues of the keys that match chooses. Those in a batch do not wait.
+func (g *Group[K, L, T]) Waiting(match func(K) bool) (n int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, l := range g.lines {
+		if match(key) {
+			n += l.len()
+		}
+	}
+	return n
+}
+
 // leaseHeld has the leader's context outlast the line: it has the lease.
 func (g *Group[K, L, T]) leaseHeld(l *line[K, T]) {
 	g.mu.Lock()

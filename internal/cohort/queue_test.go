@@ -52,9 +52,16 @@ func TestTheLineDoesNotGrowByThoseWhoLeft(t *testing.T) {
 			done := r.do(ctx, 1)
 			giveUp()
 			r.ended(done, context.Canceled)
+			if a, b := r.waiting("a"), r.waiting("b"); a != 1 || b != 0 {
+				r.Fatalf("%d wait for a, %d for b, want 1 and 0", a, b)
+			}
 		}
 		release()
-		r.commit(0).answer <- nil
+		c := r.commit(0)
+		if n := r.waiting("a"); n != 0 {
+			r.Errorf("%d wait while their batch is being committed", n)
+		}
+		c.answer <- nil
 		r.ended(stays, nil)
 	})
 }

@@ -74,7 +74,8 @@ func (r *Room) publishLate(ctx context.Context, sku string, s stock.Strategy) er
 		SKU: sku, Update: s.Update, Database: r.stores.Database, Redis: r.stores.Redis,
 		Granted: func(token uint64) {
 			held = token
-			ended = publisher.Lock(sku, s.Name, token, asked)
+			expires := time.Now().Add(lab.LateTTL)
+			ended = publisher.Lock(sku, s.Name, token, asked, func() time.Time { return expires })
 		},
 		Written: func(accepted uint64) {
 			if accepted > 0 {

@@ -130,7 +130,7 @@ func (r *Room) line() error {
 			errs = append(errs, p.Pass())
 		}
 	}
-	for _, m := range r.members {
+	for _, m := range r.lines() {
 		set(m.redis, m.cutOff || r.redisIs == paused, r.redisIs == slow)
 		set(m.database, r.database == paused, r.database == slow)
 	}
@@ -141,10 +141,13 @@ func (r *Room) line() error {
 // slowness is what a slow store adds to each round trip.
 const slowness = 20 * time.Millisecond
 
-// measure measures the instances every five seconds, until ctx ends.
+// measureEvery is the time between two measurements of all instances, and of the stores.
+const measureEvery = 5 * time.Second
+
+// measure measures the instances, until ctx ends.
 func (r *Room) measure(ctx context.Context) {
 	client := &http.Client{Timeout: time.Second}
-	tick := time.NewTicker(5 * time.Second)
+	tick := time.NewTicker(measureEvery)
 	defer tick.Stop()
 	for ctx.Err() == nil {
 		for _, m := range r.members {

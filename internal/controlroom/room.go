@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -45,6 +46,7 @@ type Room struct {
 	redis   redis.UniversalClient // nil: not of this run, or a group of servers
 	books   auditor               // nil until it is opened
 	members []*member
+	probe   probe
 	tasks   sync.WaitGroup
 
 	mu       sync.Mutex
@@ -55,6 +57,8 @@ type Room struct {
 	sale     *sale         // guarded by mu; the latest one
 	lab      *labRun       // guarded by mu; the latest one
 	isLate   bool          // guarded by mu; a late holder is there
+
+	redisNow, databaseNow measured // guarded by mu
 
 	placing sync.Mutex   // held while unpaid orders are placed
 	unpaid  *fleet.Fleet // guarded by placing; the instance that places them
@@ -129,12 +133,9 @@ func (r *Room) open(ctx context.Context) (err error) {
 		}
 	}
 	for i := range r.Instances {
-		m := &member{name: fmt.Sprintf("shop-%d", i+1), number: i + 1, env: *r.stores}
+		m := &member{name: fmt.Sprintf("shop-%d", i+1), number: i + 1}
 		r.members = append(r.members, m)
-		if m.redis, m.env.Redis, err = between(ctx, r.stores.Redis); err != nil {
-			return err
-		}
-		if m.database, m.env.Database, err = between(ctx, r.stores.Database); err != nil {
+		if err := m.connect(ctx, r.stores); err != nil {
 			return err
 		}
 		if err := r.start(ctx, m); err != nil {
@@ -146,8 +147,27 @@ func (r *Room) open(ctx context.Context) (err error) {
 		return err
 	}
 	r.books = store
+	if err := r.openProbe(ctx); err != nil {
+		return err
+	}
 	r.tasks.Go(func() { r.measure(ctx) })
+	r.tasks.Go(func() { r.measureStores(ctx) })
 	return nil
+}
+
+// connect puts proxies between m and the stores.
+func (m *member) connect(ctx context.Context, s *fleet.Stores) (err error) {
+	m.env = *s
+	if m.redis, m.env.Redis, err = between(ctx, s.Redis); err != nil {
+		return err
+	}
+	m.database, m.env.Database, err = between(ctx, s.Database)
+	return err
+}
+
+// lines returns all that have proxies: the members and the probe.
+func (r *Room) lines() []*member {
+	return slices.Concat(r.members, []*member{&r.probe.member})
 }
 
 // between puts a proxy between an instance and the one server at an address, and returns the address to give to the instance. It
@@ -167,7 +187,7 @@ func between(ctx context.Context, address string) (*testbed.Proxy, string, error
 
 func (r *Room) close() error {
 	var errs []error
-	for _, m := range r.members {
+	for _, m := range r.lines() {
 		if m.fleet != nil {
 			errs = append(errs, m.fleet.Close())
 		}
@@ -185,8 +205,13 @@ func (r *Room) close() error {
 	if r.books != nil {
 		errs = append(errs, r.books.Close())
 	}
-	if r.redis != nil {
-		errs = append(errs, r.redis.Close())
+	if r.probe.books != nil {
+		errs = append(errs, r.probe.books.Close())
+	}
+	for _, c := range []redis.UniversalClient{r.redis, r.probe.rdb} {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
 	}
 	if r.stores != nil {
 		errs = append(errs, r.stores.Close())

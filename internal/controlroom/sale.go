@@ -20,6 +20,7 @@ type Order struct {
 	Units      int      `json:"units"`
 	Attempts   int      `json:"attempts"`
 	Buyers     int      `json:"buyers"` // who ask at the same time, of each SKU
+	Wait       int      `json:"wait_s"` // seconds that a buyer waits for units of a SKU that is sold out
 }
 
 // validate says what is wrong with an order.
@@ -34,6 +35,8 @@ func (o Order) validate() error {
 		return fmt.Errorf("%d attempts: want 1 to 1000000", o.Attempts)
 	case o.Buyers < 1 || o.Buyers > 256:
 		return fmt.Errorf("%d buyers: want 1 to 256", o.Buyers)
+	case o.Wait < 0 || o.Wait > 30:
+		return fmt.Errorf("%d seconds of waiting: want 0 to 30", o.Wait)
 	}
 	for _, s := range o.Strategies {
 		if !slices.Contains(known, s) {
@@ -113,6 +116,7 @@ func (r *Room) sell(ctx context.Context, o Order) error {
 	r.notify()
 	r.mu.Unlock()
 	shop := r.newShop(o.Buyers)
+	shop.Wait = time.Duration(o.Wait) * time.Second
 	for _, l := range s.Lanes {
 		limited, cancel := context.WithTimeout(ctx, 20*time.Second)
 		err := shop.Stock(limited, l.SKU, l.Strategy, o.Units)

@@ -189,6 +189,8 @@ type storeState struct {
 	State health `json:"state"`
 	Line  bool   `json:"line"` // faults of the line can be made
 	Own   bool   `json:"own"`  // it is of this run, so it may be emptied
+
+	measured
 }
 
 // now returns the state as JSON, its version, and a channel that is closed at the next change.
@@ -207,9 +209,9 @@ func (r *Room) now() ([]byte, uint64, <-chan struct{}) {
 	if r.stores.Embedded {
 		kind = "embedded redis"
 	}
-	s.Redis = storeState{Kind: kind, State: r.redisIs, Line: first.redis != nil, Own: r.redis != nil}
+	s.Redis = storeState{Kind: kind, State: r.redisIs, Line: first.redis != nil, Own: r.redis != nil, measured: r.redisNow}
 	database, _, _ := strings.Cut(r.stores.Database, ":")
-	s.Database = storeState{Kind: database, State: r.database, Line: first.database != nil}
+	s.Database = storeState{Kind: database, State: r.database, Line: first.database != nil, measured: r.databaseNow}
 	text, _ := json.Marshal(s) //nolint:errchkjson // it has no values that JSON lacks
 	return text, r.version, r.changed
 }

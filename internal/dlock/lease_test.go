@@ -225,6 +225,33 @@ func TestLateGrantIsNoLease(t *testing.T) {
 	})
 }
 
+// The end of the validity is that of the lease of the key, and moves with renewals.
+func TestValidUntilMovesWithRenewals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		g := grant(ok)
+		g.Backend, g.Rest = new(int), []dlock.Held{{Key: "l"}}
+		g.Renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+			return make([]error, len(held))
+		}})
+		lease := dlock.NewLease(t.Context(), g)
+		work, cancel := lease.Context(t.Context())
+		defer cancel()
+		for _, want := range []time.Duration{ttl * 9 / 10, ttl/3 + ttl*9/10} {
+			for key, valid := range map[string]time.Time{"k": start.Add(want), "l": start.Add(want), "other": {}} {
+				if got := dlock.ValidUntil(work, key); !got.Equal(valid) {
+					t.Errorf("%s is valid for %v, want %v", key, got.Sub(start), valid.Sub(start))
+				}
+			}
+			time.Sleep(ttl/3 + time.Nanosecond)
+			synctest.Wait()
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
 func TestContextEndsWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		type name struct{}

@@ -107,3 +107,157 @@ func TestControlRoomRepeatsAReloadThatFailed(t *testing.T) {
 		t.Errorf("the order is %s", status)
 	}
 }
+
+// A lease that its holder did not release ends at its expiry, unless an event says that the holder worked on. The lane shows which leases
+// have expired, and how many orders wait.
+func TestControlRoomEndsLeasesAtTheirExpiry(t *testing.T) {
+	t.Parallel()
+	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
+	const lane = `Promise.all(['state.js', 'lane.js', 'vendor/htm-preact.js'].map((f) => import('/room/' + f))).then(([{State}, {Lane}, {h, render}]) => {
+		const s = new State(() => {}), begin = Date.now() - 5000, at = (ms) => new Date(begin + ms).toISOString();
+		const lock = (holder, more) => s.apply({type: 'lock', at: at(0), lock: {sku: 's', holder, ...more}});
+		lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), expires: at(1000)}]});
+		lock('b', {leases: [{fence: 2, asked: at(0), from: at(1500), until: at(2500)}], waiting: 3});
+		lock('c', {waiting: 4});
+		s.apply({type: 'lock', lock: {sku: 'other', holder: 'a', waiting: 9}});
+		%s
+		const place = document.body.appendChild(document.createElement('div'));
+		render(h(Lane, {state: s, sku: 's', paused: false}), place);
+		const text = (e) => e.textContent.replace(/\s+/g, ' ').trim();
+		const rows = [...place.querySelectorAll('tbody tr')].map((r) => [...r.cells].map(text).join(' '));
+		const shown = [...rows, text(place.querySelector('#double-holds')), text(place.querySelector('#waiting-orders'))].join('; ');
+		render(null, place);
+		place.remove();
+		return shown;
+	})`
+	const b = "b 2 1000 ms; "
+	for event, want := range map[string]string{
+		"": b + "a 1 expired after 1000 ms; 0; 7",
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(2000), expires: at(1000)}]})": b + "a 1 2000 ms expired after 1000 ms; 1; 7", // it was late
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(900)}]})":                     b + "a 1 900 ms; 0; 7",                        // the news of its end was late
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), expires: at(60000)}]})":                 b + "a 1 in use; 1; 7",                        // it was renewed
+		"s.apply({type: 'member', member: {name: 'a', left: true}})":                                       b + "a 1 expired after 1000 ms; 0; 7",
+		"s.apply({type: 'member', member: {name: 'b', left: true}})":                                       b + "a 1 expired after 1000 ms; 0; 4",
+		"lock('c', {})": b + "a 1 expired after 1000 ms; 0; 3",
+	} {
+		if got := evaluate[string](page, t, fmt.Sprintf(lane, event)); got != want {
+			t.Errorf("after %q: %s; want %s", event, got, want)
+		}
+	}
+}
+
+// The state of the page does not grow with the events that it has applied.
+func TestControlRoomStateDoesNotGrow(t *testing.T) {
+	t.Parallel()
+	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
+	const apply = `import('/room/state.js').then(({State}) => {
+		const kept = window.kept ??= {state: new State(() => {}), n: 0}, at = '2026-01-01T00:00:00.123456789Z';
+		for (const end = kept.n + %d; kept.n < end; kept.n++) {
+			const n = kept.n, sku = 'sku-' + n %% 300, id = 'order-' + n, name = 'shop-' + n;
+			const leases = Array.from({length: 4}, (_, i) => ({fence: 4 * n + i, asked: at, from: at, ...(i < 3 ? {until: at} : {expires: at})}));
+			for (const event of [
+				{type: 'lock', lock: {sku, holder: 'shop-' + n %% 3, leases, refused: [{fence: n, accepted: n + 1, at}], waiting: n %% 2}},
+				{type: 'lock', lock: {sku: 'sold-' + n, holder: 'shop-1', leases: leases.slice(0, 1), waiting: 1}},
+				{type: 'stock', stock: {sku: 'sold-' + n, version: n}},
+				{type: 'order', order: {id, status: n %% 2 ? 'EXPIRED' : 'PENDING', items: [], expires_at: at}},
+				{type: 'member', member: {name, left: false}}, {type: 'member', member: {name, left: true}},
+			]) kept.state.apply(JSON.parse(JSON.stringify({at, instance: 'shop-1', ...event})));
+		}
+		return kept.n;
+	})`
+	evaluate[int](page, t, fmt.Sprintf(apply, 6000)) // fills all that it keeps
+	before := footprintOf(page, t)
+	n := evaluate[int](page, t, fmt.Sprintf(apply, testbedtest.Size(10_000, 100_000)))
+	after := footprintOf(page, t)
+	const most = 200_000 // bytes; ten for each event are half a megabyte
+	if grown := after.Heap - before.Heap; grown > most {
+		t.Errorf("after %d times six events the heap has grown by %.0f bytes, from %.0f", n, grown, before.Heap)
+	}
+}
+
+// roomOf opens a room with one instance on SQLite, and waits until its page shows what was measured.
+func roomOf(t *testing.T, expected ...string) (evaluates func(condition string) bool, wait func(what, condition string)) {
+	t.Helper()
+	page := browser(t, room(t, program, "--instances", "1", "--redis", ownRedis(t)), expected...)
+	evaluates = func(condition string) bool { return evaluate[bool](page, t, condition) }
+	wait = func(what, condition string) {
+		t.Helper()
+		testbedtest.Eventually(t, what, func() bool { return evaluates(condition) })
+	}
+	wait("the room is open and measured", `document.querySelector('form#sale button:not(:disabled)') !== null && document.querySelector('#load') !== null
+		&& document.querySelector('[data-store=redis] [data-figure=memory]') !== null && document.querySelector('#connection').innerText === 'live'`)
+	return evaluates, wait
+}
+
+// sellOf starts a sale by redis with the form of the page.
+func sellOf(units, attempts, buyers, wait int) string {
+	return fmt.Sprintf(`(() => {
+		const form = document.querySelector('form#sale'), values = {first: 'redis', second: '', units: %d, attempts: %d, buyers: %d, wait: %d};
+		for (const name in values) form[name].value = values[name];
+		form.requestSubmit();
+		return true;
+	})()`, units, attempts, buyers, wait)
+}
+
+// While the page is paused, nothing on it moves, whatever its buttons do. It catches up when it resumes.
+func TestControlRoomStandsStillWhilePaused(t *testing.T) {
+	t.Parallel()
+	evaluates, wait := roomOf(t)
+	evaluates(sellOf(100, 110, 1, 0)) // orders whose time counts down
+	wait("the page shows an order", "document.querySelector('[data-strategy=redis] .verdict')?.innerText === 'exact' && document.querySelectorAll('section[aria-labelledby=orders-title] tbody tr').length > 0")
+	const pause = "document.querySelector('header button').click() ?? true"
+	evaluates(pause)
+	wait("the page says that it is paused", "document.querySelector('#connection').innerText === 'paused' && document.querySelector('#paused')?.checkVisibility() === true")
+	const looks = "document.querySelector('main').innerHTML + document.querySelector('canvas').toDataURL()"
+	evaluates("(window.stood = " + looks + ") !== ''")
+	for _, sale := range []string{"first", "second"} { // during the second one, a page that is not paused draws the first one
+		evaluates(sellOf(200, 300, 2, 0))
+		wait("the "+sale+" sale is over", `import('/room/api.js').then(async ({stream}) => {
+			const stop = new AbortController();
+			for await (const {data: {sale}} of stream('/lab/state', '', stop.signal)) {
+				stop.abort();
+				const over = sale?.running === false && sale.lanes[0].accepted === 200 && sale.lanes[0].sku !== window.sold;
+				if (over) window.sold = sale.lanes[0].sku;
+				return over;
+			}
+		})`)
+	}
+	for range 2 { // the page is drawn again
+		evaluates("document.querySelector('header button[lang]').click() ?? true")
+	}
+	if !evaluates("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(drawn)))).then(() => window.stood === " + looks + ")") {
+		t.Error("a paused page has changed")
+	}
+	evaluates(pause)
+	wait("the page catches up", `document.querySelector('#connection').innerText === 'live' && document.querySelector('#paused') === null
+		&& document.querySelector('[data-strategy=redis] [data-figure=accepted]')?.innerText === '200' && document.querySelector('#lane-title code')?.innerText === window.sold`)
+	if evaluates("document.querySelector('#reloads') !== null") {
+		t.Error("the page has reloaded, though the instance has the events that it missed")
+	}
+}
+
+// The cards of the stores have figures of the stores as instances reach them, and say why SQLite has no buttons.
+func TestControlRoomAsksTheStores(t *testing.T) {
+	t.Parallel()
+	evaluates, wait := roomOf(t, "503 (Service Unavailable)")
+	const card = "document.querySelector('[data-store=%s]').innerText"
+	shows := func(store, pattern string) string { return fmt.Sprintf("/%s/.test("+card+")", pattern, store) }
+	figures, silent := shows("redis", `redis · \d+\.\d MB · \d+\.\d ms`), shows("redis", "redis · no response")
+	database := shows("database", `sqlite · \d+\.\d ms\s+SQLite is a file[^]*--database mysql`)
+	wait("the cards have figures", figures+" && "+database)
+	evaluates("document.querySelector('[data-action=redis-pause]').click() ?? true")
+	wait("a paused Redis does not respond", silent+" && "+database)
+	evaluates("document.querySelector('[data-action=redis-resume]').click() ?? true")
+	wait("Redis responds again", figures)
+}
+
+// Buyers who are ready to wait for units of a SKU are in the wait list. The page shows their number in two places.
+func TestControlRoomShowsTheWaitList(t *testing.T) {
+	t.Parallel()
+	evaluates, wait := roomOf(t)
+	evaluates(sellOf(1, 9, 9, 30))
+	for _, place := range []string{"#load", "[data-name=shop-1]"} {
+		wait("eight orders wait, by "+place, "/permits 0 of 64 · wait list 8/.test(document.querySelector('"+place+"').innerText)")
+	}
+	evaluates("document.querySelector('form#sale button[type=button]').click() ?? true")
+}

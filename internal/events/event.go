@@ -70,15 +70,17 @@ type Stock struct {
 }
 
 // Lock has the leases of a SKU that an instance was granted since its previous event: their number, and the latest of
-// them. It also has leases that have ended since, and writes that a row refused because of their fencing token.
+// them. It also has leases that have ended or were renewed since, and writes that a row refused because of their fencing token. Waiting
+// orders are counted.
 type Lock struct {
 	SKU      string    `json:"sku"`
 	Strategy string    `json:"strategy"`
 	Holder   string    `json:"holder"` // the instance
-	Fence    uint64    `json:"fence"`  // of the latest lease
+	Fence    uint64    `json:"fence"`  // of the latest lease; 0 if the event is only about who waits
 	Count    int64     `json:"count"`
 	Leases   []Lease   `json:"leases,omitempty"`  // at most 32, the latest ones
 	Refused  []Refusal `json:"refused,omitempty"` // likewise
+	Waiting  int       `json:"waiting,omitempty"` // orders of the instance that wait for the lease
 }
 
 // Lease is the time for which an instance used a lease, by the clock of that instance.
@@ -87,6 +89,10 @@ type Lease struct {
 	Asked time.Time `json:"asked"` // when the instance began to wait for the lease
 	From  time.Time `json:"from"`
 	Until time.Time `json:"until,omitzero"` // zero while the work continues; another event has the end
+
+	// Expires is the end of the validity of a lease that is in use, unless it is renewed, or that has expired before Until.
+	// Zero: it was released in time, or lasts as long as a session.
+	Expires time.Time `json:"expires,omitzero"`
 }
 
 // Refusal is a write that a row refused because it had accepted a later fencing token.

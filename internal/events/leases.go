@@ -1,6 +1,10 @@
 package events
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // eventLeases limits the leases, and the refusals, of one event.
 const eventLeases = 32
@@ -12,17 +16,25 @@ type leases struct {
 	held []*heldLease // the latest ones
 }
 
-// heldLease is a lease, and whether an event without its end was published.
+// heldLease is a lease, and what its events need.
 type heldLease struct {
 	Lease
 
-	published bool
+	expires   func() time.Time // nil: unknown
+	published bool             // by an event without its end
 }
 
-// Lock publishes that this instance was granted a lease of a SKU, for which it has waited since asked. Call ended once the lease is no
-// longer used.
-func (p *Publisher) Lock(sku, strategy string, fence uint64, asked time.Time) (ended func()) {
-	lease := &heldLease{Lease: Lease{Fence: fence, Asked: asked.UTC(), From: time.Now().UTC()}}
+// waiters are the orders of this instance that wait for the lease of a SKU. Publisher.mu protects them.
+type waiters struct {
+	strategy string
+	count    func(sku string) int
+	known    int // by the latest event
+}
+
+// Lock publishes that this instance was granted a lease of a SKU, for which it has waited since asked. expires returns the end of its
+// validity, must not block, and may be nil. Call ended once the lease is no longer used.
+func (p *Publisher) Lock(sku, strategy string, fence uint64, asked time.Time, expires func() time.Time) (ended func()) {
+	lease := &heldLease{Lease: Lease{Fence: fence, Asked: asked.UTC(), From: time.Now().UTC()}, expires: expires}
 	p.collect(func() {
 		l := p.lock(sku, strategy, fence)
 		l.Fence = fence
@@ -33,7 +45,7 @@ func (p *Publisher) Lock(sku, strategy string, fence uint64, asked time.Time) (e
 		p.collect(func() {
 			lease.Until = time.Now().UTC()
 			if l := p.lock(sku, strategy, fence); lease.published {
-				l.held = latest(l.held, lease)
+				l.again(lease)
 			}
 		})
 	}
@@ -48,23 +60,82 @@ func (p *Publisher) Refused(sku, strategy string, fence, accepted uint64) {
 	})
 }
 
+// Waits publishes how many orders of this instance wait for the lease of a SKU, from now on until none waits. count returns their number,
+// and must not block.
+func (p *Publisher) Waits(sku, strategy string, count func(sku string) int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waits[sku] == nil {
+		p.waits[sku] = &waiters{strategy: strategy, count: count}
+		time.AfterFunc(quiet, p.wakeUp) // most orders have their lease by then
+	}
+}
+
+// countWaiters counts the orders that wait. It requires mu.
+func (p *Publisher) countWaiters() {
+	for sku, w := range p.waits {
+		before := w.known
+		if w.known = w.count(sku); w.known != before {
+			p.lock(sku, w.strategy, 0)
+		}
+		if l := p.locks[sku]; l != nil {
+			l.Waiting = w.known
+		}
+		if w.known == 0 {
+			delete(p.waits, sku)
+		}
+	}
+	if len(p.waits) > 0 {
+		time.AfterFunc(quiet, p.wakeUp) // for the next count
+	}
+}
+
 // lock returns what is collected about the lock of a SKU.
 func (p *Publisher) lock(sku, strategy string, fence uint64) *leases {
 	l := p.locks[sku]
 	if l == nil {
-		l = &leases{Lock: Lock{SKU: sku, Strategy: strategy, Holder: p.cfg.Instance, Fence: fence}}
+		l = &leases{Lock: Lock{SKU: sku, Strategy: strategy, Holder: p.cfg.Instance}}
 		p.locks[sku] = l
 	}
+	l.Fence = cmp.Or(l.Fence, fence)
 	return l
 }
 
-// event returns the event, and marks its leases as published.
-func (l *leases) event() Lock {
+// lockEvent returns the event, and marks its leases as published. It requires mu.
+func (p *Publisher) lockEvent(l *leases) Lock {
 	for _, h := range l.held {
-		l.Leases = append(l.Leases, h.Lease)
+		if h.expires != nil {
+			h.Expires = h.expires().UTC()
+		}
+		if !h.Until.IsZero() && h.Until.Before(h.Expires) {
+			h.Expires = time.Time{} // it was released in time
+		}
 		h.published = true
+		l.Leases = append(l.Leases, h.Lease)
+		p.follow(l.SKU, l.Strategy, h)
 	}
 	return l.Lock
+}
+
+// follow publishes a lease again if it is renewed before it expires.
+func (p *Publisher) follow(sku, strategy string, h *heldLease) {
+	if !h.Until.IsZero() || h.Expires.IsZero() {
+		return
+	}
+	time.AfterFunc(time.Until(h.Expires)-quiet, func() {
+		p.collect(func() {
+			if h.Until.IsZero() && h.expires().After(h.Expires) {
+				p.lock(sku, strategy, h.Fence).again(h)
+			}
+		})
+	})
+}
+
+// again adds a lease that was published before.
+func (l *leases) again(h *heldLease) {
+	if !slices.Contains(l.held, h) {
+		l.held = latest(l.held, h)
+	}
 }
 
 // latest appends to a list that keeps at most eventLeases elements.

@@ -1,6 +1,9 @@
 package events_test
 
 import (
+	"maps"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -25,7 +28,7 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
 		l := i.listen(t, events.Filter{}, "")
 		begin := time.Now()
-		short, long := i.Lock("a", "redis", 7, time.Now()), i.Lock("a", "redis", 8, time.Now())
+		short, long := i.Lock("a", "redis", 7, time.Now(), nil), i.Lock("a", "redis", 8, time.Now(), nil)
 		short()
 		time.Sleep(2 * time.Second)
 		long()
@@ -54,16 +57,102 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 	})
 }
 
+// TestLeasesExpire: an event has the expiry of a lease that is in use, also after a renewal. So it does if the work outlived the lease.
+func TestLeasesExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := alone(t, events.PublisherConfig{})
+		i.Lock("a", "redis", 1, time.Now(), nil)() // the next event is published a moment later
+		synctest.Wait()
+		l := i.listen(t, events.Filter{}, "")
+		begin := time.Now()
+		at := func(d time.Duration) time.Time { return begin.Add(d).UTC().Round(0) }
+		var renewed atomic.Bool
+		expires := func() time.Time {
+			if renewed.Load() {
+				return begin.Add(4 * time.Second)
+			}
+			return begin.Add(2 * time.Second)
+		}
+		i.Lock("short", "redis", 1, begin, expires)()
+		ended := i.Lock("long", "redis", 2, begin, expires)
+		time.Sleep(time.Second)
+		renewed.Store(true)
+		time.Sleep(4 * time.Second)
+		ended()
+		type end struct{ until, expires time.Time }
+		got := make(map[string][]end)
+		for _, e := range locks(t, l) {
+			for _, lease := range e.Leases {
+				got[e.SKU] = append(got[e.SKU], end{lease.Until, lease.Expires})
+			}
+		}
+		delete(got, "a")
+		want := map[string][]end{
+			"short": {{until: at(0)}}, // it was released in time
+			"long":  {{expires: at(2 * time.Second)}, {expires: at(4 * time.Second)}, {at(5 * time.Second), at(4 * time.Second)}},
+		}
+		if !maps.EqualFunc(got, want, slices.Equal) {
+			t.Errorf("ends of leases: %v, want %v", got, want)
+		}
+	})
+}
+
+// TestEventsCountThoseWhoWait: events have the number of orders that wait, also without a lease, until none waits. A wait that is over at
+// once causes no event.
+func TestEventsCountThoseWhoWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := alone(t, events.PublisherConfig{})
+		l := i.listen(t, events.Filter{}, "")
+		var waiting, counts atomic.Int64
+		count := func(string) int { counts.Add(1); return int(waiting.Load()) }
+		i.Waits("b", "redis", func(string) int { return 0 })
+		for range 3 {
+			waiting.Add(1)
+			i.Waits("a", "redis", count)
+		}
+		const pause = 2100 * time.Millisecond // ends between two counts
+		time.Sleep(pause)
+		waiting.Add(2)
+		time.Sleep(pause)
+		waiting.Store(4)
+		i.Lock("a", "redis", 7, time.Now(), nil)()
+		time.Sleep(pause)
+		waiting.Store(0)
+		type counted struct{ waiting, fence, leases int }
+		var got []counted
+		for _, e := range locks(t, l) {
+			if e.SKU != "a" || e.Strategy != "redis" || e.Holder != "shop-1" {
+				t.Errorf("an event of %+v", e)
+			}
+			got = append(got, counted{e.Waiting, int(e.Fence), len(e.Leases)})
+		}
+		if want := []counted{{3, 0, 0}, {5, 0, 0}, {4, 7, 1}, {0, 0, 0}}; !slices.Equal(got, want) {
+			t.Errorf("waiting, fence and leases: %v, want %v", got, want)
+		}
+		for n, orders := range []int64{1, 0, 0} { // and once more, as nothing is left of the first time
+			waiting.Store(orders)
+			i.Waits("a", "redis", count)
+			if e, want := locks(t, l), []int{1, 1, 0}[n]; len(e) != want {
+				t.Errorf("%d events of %d orders that wait, want %d", len(e), orders, want)
+			}
+		}
+		before := counts.Load()
+		if time.Sleep(time.Minute); counts.Load() != before {
+			t.Error("the publisher continues to count though no order waits")
+		}
+	})
+}
+
 // TestEventsHaveTheLatestLeases: an event has a bounded number of leases and refusals, the latest ones, and counts all leases.
 func TestEventsHaveTheLatestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		i.Lock("a", "redis", 1, time.Now())() // the next event is published a moment later
+		i.Lock("a", "redis", 1, time.Now(), nil)() // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{}, "")
 		const n, most = 100, 32
 		for fence := range uint64(n) {
-			ended := i.Lock("a", "redis", fence+2, time.Now())
+			ended := i.Lock("a", "redis", fence+2, time.Now(), nil)
 			i.Refused("a", "redis", fence+2, fence+3)
 			ended()
 		}

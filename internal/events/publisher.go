@@ -52,6 +52,7 @@ type Publisher struct {
 	mu     sync.Mutex
 	stocks map[string]struct{} // SKUs whose levels have changed
 	locks  map[string]*leases
+	waits  map[string]*waiters         // by SKU; there are some, or may be
 	timers map[string]map[string]int64 // by kind and outcome
 }
 
@@ -62,7 +63,8 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 	}
 	return &Publisher{
 		cfg: c, outbox: newOutbox(log, c.OnError), wake: make(chan struct{}, 1),
-		stocks: make(map[string]struct{}), locks: make(map[string]*leases), timers: make(map[string]map[string]int64),
+		stocks: make(map[string]struct{}), locks: make(map[string]*leases), waits: make(map[string]*waiters),
+		timers: make(map[string]map[string]int64),
 	}
 }
 
@@ -162,9 +164,10 @@ func (p *Publisher) wakeUp() {
 // flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {
 	p.mu.Lock()
+	p.countWaiters()
 	locks, timers := make(map[string]Lock, len(p.locks)), p.timers
 	for sku, l := range p.locks {
-		locks[sku] = l.event()
+		locks[sku] = p.lockEvent(l)
 	}
 	p.locks, p.timers = make(map[string]*leases), make(map[string]map[string]int64)
 	p.mu.Unlock()

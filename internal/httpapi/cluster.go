@@ -22,7 +22,7 @@ type Cluster interface {
 
 // ShowCluster implements [StrictServerInterface].
 func (a *api) ShowCluster(context.Context, ShowClusterRequestObject) (ShowClusterResponseObject, error) {
-	body := ClusterState{Members: []Member{}, Config: []Setting{}}
+	body := ClusterState{Members: []Member{}, Config: []Setting{}, Load: a.load()}
 	if a.Cluster == nil {
 		return ShowCluster200JSONResponse(body), nil
 	}
@@ -46,6 +46,19 @@ func (a *api) ShowCluster(context.Context, ShowClusterRequestObject) (ShowCluste
 		body.Config = append(body.Config, setting)
 	}
 	return ShowCluster200JSONResponse(body), nil
+}
+
+// load returns the load of this instance.
+func (a *api) load() Load {
+	l := Load{Instance: a.Instance}
+	if a.Permits != nil {
+		s := a.Permits()
+		l.Permits, l.InUse, l.Degraded = int64(s.Permits), int64(s.InUse), s.Degraded
+	}
+	if a.Waiting != nil {
+		l.Waiting = int64(a.Waiting())
+	}
+	return l
 }
 
 // SetConfig implements [StrictServerInterface].

@@ -136,7 +136,7 @@ type AuditedSKU struct {
 
 // ClusterState The instances, as one of them knows them.
 //
-// Example: {"config":[{"name":"permits","value":"64","version":0}],"leader":{"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311},"members":[{"address":"10.0.0.7:8080","leads":true,"name":"shop-1","role":"shop","started_at":"2026-11-20T12:00:00Z","version":"v1.2.0"}]}
+// Example: {"config":[{"name":"permits","value":"64","version":0}],"leader":{"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311},"load":{"degraded":false,"in_use":3,"instance":"shop-1","permits":64,"waiting":0},"members":[{"address":"10.0.0.7:8080","leads":true,"name":"shop-1","role":"shop","started_at":"2026-11-20T12:00:00Z","version":"v1.2.0"}]}
 type ClusterState struct {
 	// Members Those that live, by name.
 	Members []Member `json:"members"`
@@ -144,13 +144,18 @@ type ClusterState struct {
 	// Config The settings, by name.
 	Config []Setting `json:"config"`
 
+	// Stale Why what is said here may be old; absent if it is not.
+	Stale string `json:"stale,omitempty"`
+
 	// Leader The instance that reconciles timers and deletes old idempotency keys for all.
 	//
 	// Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
 	Leader *Leader `json:"leader,omitempty"`
 
-	// Stale Why what is said here may be old; absent if it is not.
-	Stale string `json:"stale,omitempty"`
+	// Load The orders in flight, and those that wait for units, of the instance that responds.
+	//
+	// Example: {"degraded":false,"in_use":3,"instance":"shop-1","permits":64,"waiting":0}
+	Load Load `json:"load"`
 }
 
 // Delivery Units that arrive.
@@ -221,6 +226,26 @@ type Leader struct {
 
 	// Since When the term began; UTC, by the clock of the leader.
 	Since time.Time `json:"since"`
+}
+
+// Load The orders in flight, and those that wait for units, of the instance that responds.
+//
+// Example: {"degraded":false,"in_use":3,"instance":"shop-1","permits":64,"waiting":0}
+type Load struct {
+	// Instance Its name.
+	Instance string `json:"instance"`
+
+	// Permits The limit of orders in flight over all instances; 0 if there is none.
+	Permits int64 `json:"permits"`
+
+	// InUse Orders in flight at the instance.
+	InUse int64 `json:"in_use"`
+
+	// Degraded The instance serves its equal share of the permits because Redis is unavailable.
+	Degraded bool `json:"degraded"`
+
+	// Waiting Orders that wait at the instance for units of a SKU that is sold out.
+	Waiting int64 `json:"waiting"`
 }
 
 // Member An instance that lives.

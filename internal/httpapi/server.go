@@ -39,9 +39,12 @@ type Config struct {
 	// Rates limits the orders and extensions per second of a customer. Default: no limit.
 	Rates Rates
 
-	// Permits returns the limit of orders in flight, for the RateLimit headers of a refused order. Default: no
-	// such headers.
+	// Permits returns the limit of orders in flight, for the RateLimit headers of a refused order and the load of the
+	// instance. Default: no limit.
 	Permits func() permits.Stats
+
+	// Waiting returns how many orders wait for units at this instance. Default: none waits.
+	Waiting func() int
 
 	// Timers are the timers that NewAdmin serves. It is required there.
 	Timers Timers

@@ -25,9 +25,9 @@ type LateHolder struct {
 	Written func(accepted uint64)
 }
 
-// lateTTL is how long the lease lasts, and latePause the least time that it is over when the holder writes: long enough to be seen.
+// LateTTL is how long the lease lasts, and latePause the least time that it is over when the holder writes: long enough to be seen.
 const (
-	lateTTL   = time.Second
+	LateTTL   = time.Second
 	latePause = time.Second
 )
 
@@ -45,7 +45,7 @@ func (l LateHolder) run(ctx context.Context, r *Run) {
 	r.Defer(func() error { return locker.Close(context.WithoutCancel(ctx)) })
 	p := r.Start(ctx, "late", map[string]string{
 		"database": l.Database, "redis": l.Redis, "name": "late", "sku": l.SKU,
-		"update": strconv.Itoa(int(l.Update)), "ttl": lateTTL.String(), "stop": pointRead,
+		"update": strconv.Itoa(int(l.Update)), "ttl": LateTTL.String(), "stop": pointRead,
 	})
 	token := must(strconv.ParseUint(p.Until(ctx, pointLocked).Value, 10, 64))
 	p.Until(ctx, pointRead)

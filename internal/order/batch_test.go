@@ -7,9 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/order/ordertest"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // slow is a store whose commits take as long as the test wants.
@@ -78,4 +82,64 @@ func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
 		t.Errorf("%+v, %v", o, err)
 	}
 	exact(t, store, "a", 2)
+}
+
+// holders is a publisher that keeps what it receives about waits and leases.
+type holders struct {
+	*ordertest.History
+
+	count   chan func(sku string) int
+	expires chan time.Time
+}
+
+// Waits implements [order.Publisher].
+func (h *holders) Waits(_, _ string, count func(sku string) int) {
+	select {
+	case h.count <- count:
+	default:
+	}
+}
+
+// Held implements [order.Publisher].
+func (h *holders) Held(_, _ string, _ dlock.Fence, _ time.Time, expires func() time.Time) (ended func()) {
+	select {
+	case h.expires <- expires():
+	default:
+	}
+	return func() {}
+}
+
+// The publisher can count the orders that wait for a lease, together or each for itself, and knows when a lease expires.
+func TestOrdersThatWaitForALeaseAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"redis", "redis-cohort"} {
+		l := memlock.New(memlock.Config{})
+		seen := &holders{new(ordertest.History), make(chan func(string) int, 1), make(chan time.Time, 1)}
+		_, store := setup(t, stock.Strategy{Name: name}, order.Config{})
+		svc := order.NewService(store, stock.NewStrategies(stock.Lockers{Redis: l}), order.Config{Publisher: seen})
+		lease := hold(t, l)
+		var placed sync.WaitGroup
+		for range 3 {
+			placed.Go(func() {
+				if _, err := svc.Place(t.Context(), one("a")); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+		count := <-seen.count
+		testbedtest.Eventually(t, name+": three orders wait", func() bool { return count("a") == 3 })
+		if n := count("b"); n != 0 {
+			t.Errorf("%s: %d wait for another SKU", name, n)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		placed.Wait()
+		if n := count("a"); n != 0 {
+			t.Errorf("%s: %d wait at the end", name, n)
+		}
+		if left := time.Until(<-seen.expires); left < 20*time.Second || left > 30*time.Second {
+			t.Errorf("%s: a lease of 30 s expires in %v", name, left)
+		}
+	}
 }

@@ -107,12 +107,18 @@ func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context
 			offers = append(offers, s.offer(l.SKU)) // its token offset may have changed since the latest attempt
 		}
 	}
+	for _, o := range offers {
+		if o.Strategy.Leased() {
+			s.publisher.Waits(o.SKU, o.Strategy.Name, s.waitingFor)
+		}
+	}
 	held, asked := false, time.Now()
 	err := stock.WithLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
 		held = true
 		for i, c := range claims {
 			if c.Fence.Token > 0 {
-				ended := s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence, asked)
+				expires := func() time.Time { return dlock.ValidUntil(ctx, stock.LockKey(c.SKU)) }
+				ended := s.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence, asked, expires)
 				defer ended()
 			}
 		}
@@ -125,6 +131,13 @@ func (s *Service) lock(ctx context.Context, key lockKey, fn func(context.Context
 		s.observer.Retried(ctx, reason)
 	}
 	return unlocked(ctx, err)
+}
+
+// waitingFor returns how many orders of this instance wait for the lock of sku.
+func (s *Service) waitingFor(sku string) int {
+	return s.batches.Waiting(func(k lockKey) bool {
+		return k.sku == sku || k.alone != nil && slices.ContainsFunc(k.alone.offers, func(o stock.Offer) bool { return o.SKU == sku })
+	})
 }
 
 // unlocked names an error of a lock that was not acquired. Its service is unavailable, unless somebody else holds the

@@ -182,9 +182,14 @@ type Publisher interface {
 	// not reported.
 	Changed(o Order)
 
-	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. The caller calls
-	// ended when the work under the lease is done.
-	Held(sku, strategy string, f dlock.Fence, asked time.Time) (ended func())
+	// Waits is called when an order is about to wait for the lease of a SKU. count returns how many orders of this instance wait for
+	// it at the moment of the call. It does not block.
+	Waits(sku, strategy string, count func(sku string) int)
+
+	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. expires returns the end
+	// of its validity, which renewals move, or zero; see [dlock.ValidUntil]. The caller calls ended when the work under the lease is
+	// done.
+	Held(sku, strategy string, f dlock.Fence, asked time.Time, expires func() time.Time) (ended func())
 
 	// Fenced is called when the row of a SKU has refused a write because of its fencing token.
 	Fenced(strategy string, e *stock.FencedError)
@@ -198,6 +203,10 @@ func (nobody) Retried(context.Context, error) {}
 
 func (nobody) Changed(Order) {}
 
-func (nobody) Held(string, string, dlock.Fence, time.Time) (ended func()) { return func() {} }
+func (nobody) Waits(string, string, func(string) int) {}
+
+func (nobody) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
+	return func() {}
+}
 
 func (nobody) Fenced(string, *stock.FencedError) {}

@@ -81,6 +81,9 @@ func (s Strategy) Unavailable() error {
 	return nil
 }
 
+// Leased reports whether the lock of the strategy is a lease.
+func (s Strategy) Leased() bool { return s.service != nil && s.Counter == nil }
+
 // Watched is a locker of which somebody knows whether its service answers.
 type Watched interface {
 	dlock.Locker

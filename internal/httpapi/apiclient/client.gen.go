@@ -616,8 +616,8 @@ type LiveEvent struct {
 		Version int64 `json:"version"`
 	} `json:"stock,omitempty"`
 
-	// Lock The leases of a SKU that an instance was granted since its previous event, and the leases that have ended since.
-	// Also writes that the row of the SKU refused because of their fencing token.
+	// Lock The leases of a SKU that an instance was granted since its previous event, and the leases that have ended since or were renewed.
+	// Also writes that the row of the SKU refused because of their fencing token, and how many orders wait.
 	Lock *struct {
 		// Strategy The strategy of the lease.
 		Strategy string `json:"strategy"`
@@ -625,7 +625,7 @@ type LiveEvent struct {
 		// Holder The instance.
 		Holder string `json:"holder"`
 
-		// Fence The fencing token of the latest lease.
+		// Fence The fencing token of the latest lease; 0 if the event is only about orders that wait.
 		Fence int64 `json:"fence"`
 
 		// Count How many leases were granted.
@@ -644,6 +644,10 @@ type LiveEvent struct {
 
 			// Until When its work with the lease ended; UTC.
 			Until *time.Time `json:"until,omitempty"`
+
+			// Expires When a lease that is in use expires, unless it is renewed, or when it expired before its work ended; UTC.
+			// Absent from a lease that was released in time, and from one that lasts as long as a session.
+			Expires *time.Time `json:"expires,omitempty"`
 		} `json:"leases,omitempty"`
 
 		// Refused The latest refused writes.
@@ -660,6 +664,9 @@ type LiveEvent struct {
 
 		// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
 		SKU SKUName `json:"sku"`
+
+		// Waiting How many orders of the instance wait for the lease; absent if none does.
+		Waiting *int64 `json:"waiting,omitempty"`
 	} `json:"lock,omitempty"`
 
 	// Timer How many timers of a kind an instance has worked off since its event before.

@@ -193,3 +193,24 @@ func TestPurchaseLimitOfASKU(t *testing.T) {
 	over.must(t, 200, http.MethodPost, orders+"/"+id+"/cancel", "")
 	over.place(t)
 }
+
+// The cluster comes with the load of the instance that responds, also without any limit.
+func TestClusterHasTheLoadOfTheInstance(t *testing.T) {
+	t.Parallel()
+	domain := newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil })
+	limited := httpapi.Config{
+		Orders: domain, Stock: domain, Waiting: func() int { return 5 },
+		Permits: func() permits.Stats { return permits.Stats{Permits: 64, InUse: 3, Degraded: true} },
+	}
+	for _, c := range []struct {
+		config httpapi.Config
+		want   string
+	}{
+		{httpapi.Config{Orders: domain, Stock: domain}, "map[degraded:false in_use:0 instance:i1 permits:0 waiting:0]"},
+		{limited, "map[degraded:true in_use:3 instance:i1 permits:64 waiting:5]"},
+	} {
+		if status, _, answer := newHandler(t, c.config).call(t, http.MethodGet, "/api/v1/cluster", ""); status != http.StatusOK || fmt.Sprint(answer["load"]) != c.want {
+			t.Errorf("%d %v, want the load %s", status, answer, c.want)
+		}
+	}
+}

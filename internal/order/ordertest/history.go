@@ -66,8 +66,13 @@ func (h *History) Changed(o order.Order) {
 	}
 }
 
+// Waits implements [order.Publisher].
+func (*History) Waits(string, string, func(string) int) {}
+
 // Held implements [order.Publisher].
-func (*History) Held(string, string, dlock.Fence, time.Time) (ended func()) { return func() {} }
+func (*History) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
+	return func() {}
+}
 
 // Fenced implements [order.Publisher].
 func (*History) Fenced(string, *stock.FencedError) {}

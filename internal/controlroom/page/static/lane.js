@@ -1,7 +1,7 @@
 // The lock lane: who holds the lease of a SKU. Time runs to the right; each instance has a row.
 
 import {html, useEffect, useRef, useState} from './vendor/htm-preact.js';
-import {doubleHolds} from './state.js';
+import {doubleHolds, endOf, expired} from './state.js';
 import {t} from './text.js';
 
 const row = 44, left = 76, windows = [200, 1000, 10_000]; // milliseconds
@@ -26,33 +26,35 @@ export function Lane({state, sku, paused}) {
     paint();
     return () => cancelAnimationFrame(frame);
   }, [paused, span]);
-  useEffect(() => { // a paused lane is drawn again when its width, language or colors change
-    const again = () => { if (paused) draw(canvas.current, view.current); };
-    again();
-    const resized = new ResizeObserver(again);
+  useEffect(() => { if (paused) draw(canvas.current, view.current); }); // in another language, or in other colors
+  useEffect(() => {
+    const resized = new ResizeObserver(() => { if (paused) draw(canvas.current, view.current); });
     resized.observe(canvas.current);
     return () => resized.disconnect();
-  });
+  }, [paused]);
   const leases = [...state.leases.values()].filter((l) => l.sku === sku);
   const refused = state.refused.filter((r) => r.sku === sku);
   // A lease that has ended looks open until the event of its end arrives, so the latest second does not count.
-  const double = doubleHolds(leases, (view.current.now || Date.now()) - 1000).length;
+  const now = view.current.now || Date.now(), double = doubleHolds(leases, now - 1000).length;
+  const waiting = [...state.waiting.values()].filter((w) => w.sku === sku).reduce((n, w) => n + w.orders, 0);
   return html`<section class="wide" aria-labelledby="lane-title">
     <h2 id="lane-title">${t('lane')} ${sku && html`<code>${sku}</code>`}</h2>
     <p role="group" aria-label=${t('window')}>${windows.map((ms) => html`<button key=${ms} aria-pressed=${ms === span} onClick=${() => zoom(ms)}>${ms / 1000} s</button> `)}</p>
     <canvas ref=${canvas} role="img" aria-label=${t('laneLabel', leases.length, double, refused.length)}></canvas>
     <p class="counts"><span class=${double ? 'bad' : ''}><b id="double-holds">${double}</b> ${t('doubleHolds')}</span>
-      <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites')}</span></p>
+      <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites')}</span>
+      <span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders')}</span></p>
     <details><summary>${t('latestLeases')}</summary>
       <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
       <tbody>${leases.slice(-20).reverse().map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number">${l.fence}</td>
-        <td class="number">${l.until ? `${(l.until - l.from).toFixed(0)} ms` : t('inUse')}</td></tr>`)}</tbody></table>
+        <td class="number">${l.until ? `${(l.until - l.from).toFixed(0)} ms` : expired(l, now) ? '' : t('inUse')}
+          ${expired(l, now) && html`<span class="warn"> ${t('expiredAfter', (l.expires - l.from).toFixed(0))}</span>`}</td></tr>`)}</tbody></table>
     </details>
   </section>`;
 }
 
 function draw(canvas, {state, sku, span, now}) {
-  const leases = [...state.leases.values()].filter((l) => l.sku === sku);
+  const leases = [...state.leases.values()].filter((l) => l.sku === sku), late = leases.filter((l) => expired(l, now));
   const rows = [...new Set([...state.members.keys(), ...leases.map((l) => l.holder)])].sort();
   const width = canvas.clientWidth, height = Math.max(1, rows.length) * row + 22, scale = devicePixelRatio;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -69,11 +71,13 @@ function draw(canvas, {state, sku, span, now}) {
   rows.forEach((name, i) => {
     pen.fillStyle = color('--line');
     pen.fillRect(left, i * row + row - 1, width - left, 1);
+    const waits = state.waiting.get(`${sku} ${name}`)?.orders;
     pen.fillStyle = color('--text');
-    pen.fillText(name, 4, i * row + row / 2, left - 10);
+    pen.fillText(name, 4, i * row + row / 2 - (waits ? 8 : 0), left - 10);
+    if (waits) pen.fillText(t('waits', waits), 4, i * row + row / 2 + 8, left - 10);
   });
   const bar = (l, fill, inset = 8) => {
-    const i = rows.indexOf(l.holder), from = Math.max(left, x(l.from)), until = Math.min(width - 8, x(l.until ?? now));
+    const i = rows.indexOf(l.holder), from = Math.max(left, x(l.from)), until = Math.min(width - 8, x(endOf(l, now)));
     if (until < left || from > width - 8) return;
     const wide = Math.max(l.fence ? 2 : 0, until - from);
     pen.fillStyle = fill;
@@ -84,14 +88,19 @@ function draw(canvas, {state, sku, span, now}) {
     }
   };
   leases.forEach((l) => bar({...l, fence: '', from: l.asked, until: l.from}, color('--line'), 16)); // it waited
-  leases.forEach((l) => bar(l, color(`--bar-${rows.indexOf(l.holder) % 6}`)));
+  leases.forEach((l) => bar({...l, until: Math.min(endOf(l, now), l.expires ?? now)}, color(`--bar-${rows.indexOf(l.holder) % 6}`)));
+  late.forEach((l) => bar({...l, fence: '', from: l.expires}, color('--warn'), 16)); // it worked on without the lease
   for (const pair of doubleHolds(leases, now)) {
-    const from = pair[1].from, until = Math.min(...pair.map((l) => l.until ?? now));
+    const from = pair[1].from, until = Math.min(...pair.map((l) => endOf(l, now)));
     pair.forEach((l) => bar({...l, from, until}, color('--bad')));
   }
   pen.fillStyle = color('--bad');
   for (const r of state.refused.filter((r) => r.sku === sku && x(r.at) >= left)) {
     pen.fillText(`✕ #${short(r.fence)} < #${short(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
+  }
+  for (const l of late.filter((l) => x(l.expires) >= left)) {
+    pen.fillRect(x(l.expires), rows.indexOf(l.holder) * row + 4, 2, row - 8);
+    pen.fillText(t('expired'), Math.min(x(l.expires) + 6, width - 60), rows.indexOf(l.holder) * row + row - 8);
   }
   pen.fillStyle = color('--muted');
   const marks = width < 500 ? 2 : 5;

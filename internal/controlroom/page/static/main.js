@@ -1,10 +1,10 @@
 // The control room.
 
-import {html, render, useEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
+import {html, render, useEffect, useMemo, useReducer, useRef, useState} from './vendor/htm-preact.js';
 import {apiKey, post, roomToken, setAPIKey} from './api.js';
 import {Lane} from './lane.js';
 import {Labs} from './labs.js';
-import {Machines, Sale, useRoom} from './room.js';
+import {Load, Machines, Sale, useRoom} from './room.js';
 import {State} from './state.js';
 import {language, setLanguage, t} from './text.js';
 
@@ -13,49 +13,52 @@ function Room() {
   const [paused, pause] = useState(false);
   const [session, restart] = useReducer((n) => n + 1, 0);
   const [sku, choose] = useState('');
-  const frozen = useRef(false);
-  frozen.current = paused;
-  const state = useRef();
-  state.current ??= new State(() => {});
-  useEffect(() => {
-    const stop = new AbortController();
+  const now = useRef(); // for what counts down
+  if (!paused) now.current = Date.now();
+  const s = useMemo(() => {
     let due = false; // many events a second are one drawing
-    state.current = new State(() => {
-      if (due || frozen.current) return;
+    return new State(() => {
+      if (due) return;
       due = true;
       setTimeout(() => { due = false; redraw(); }, 200);
     });
-    state.current.run(stop.signal);
-    const refresh = setInterval(() => frozen.current || state.current.refresh(stop.signal), 5000);
-    const clock = setInterval(() => frozen.current || redraw(), 1000); // for what counts down
+  }, [session]);
+  useEffect(() => {
+    if (paused) return undefined; // nothing is read, so nothing changes; then the page resumes after the last event that it has
+    const stop = new AbortController();
+    s.run(stop.signal);
+    const refresh = setInterval(() => s.refresh(stop.signal), 5000), clock = setInterval(redraw, 1000);
+    return () => { stop.abort(); clearInterval(clock); clearInterval(refresh); };
+  }, [s, paused]);
+  useEffect(() => {
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     scheme.addEventListener('change', redraw);
-    return () => { stop.abort(); clearInterval(clock); clearInterval(refresh); scheme.removeEventListener('change', redraw); };
-  }, [session]);
-  const s = state.current;
+    return () => scheme.removeEventListener('change', redraw);
+  }, []);
   const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()].sort()[0] ?? '';
   const shown = sku || latest;
   const lane = html`<${Lane} state=${s} sku=${shown} paused=${paused} />`;
   return html`
-    <header><h1>${t('title')}</h1>
-      <span id="connection" role="status" class=${s.connection}>${t(s.connection)}</span>
+    <header class=${paused ? 'sticky' : ''}><h1>${t('title')}</h1>
+      <span id="connection" role="status" class=${paused ? 'lost' : s.connection}>${t(paused ? 'paused' : s.connection)}</span>
+      ${paused && html`<span id="paused" class="warn">${t('pausedPage')}</span>`}
       ${s.resets > 1 && html`<span id="reloads" class="muted">${t('reloaded', s.resets - 1)}</span>`}
       <button onClick=${() => pause(!paused)} aria-pressed=${paused}>${paused ? t('resume') : t('pause')}</button>
       <button onClick=${() => { setLanguage(language() === 'en' ? 'zh' : 'en'); redraw(); }} lang=${language() === 'en' ? 'zh' : 'en'}>${language() === 'en' ? '中文' : 'English'}</button>
       <a href="/docs">API</a></header>
     ${s.connection === 'refused' && html`<${Key} why=${s.error} again=${restart} />`}
     <main>
-      ${roomToken ? html`<${Owned} state=${s} lane=${lane} />` : lane}
+      ${roomToken ? html`<${Owned} state=${s} lane=${lane} paused=${paused} />` : lane}
       <${Stock} state=${s} sku=${shown} choose=${choose} />
       <${Members} state=${s} />
-      <${Orders} state=${s} />
+      <${Orders} state=${s} now=${now.current} />
       <${Events} state=${s} />
     </main>`;
 }
 
 // Owned puts around the lock lane what the page of a room has beyond that of an instance.
-function Owned({state, lane}) {
-  const room = useRoom();
+function Owned({state, lane, paused}) {
+  const room = useRoom(paused);
   return html`${room && html`<${Sale} room=${room} state=${state} />`}${lane}${room && html`<${Machines} room=${room} leader=${state.leader} />`}${room && html`<${Labs} run=${room.lab} />`}`;
 }
 
@@ -78,10 +81,12 @@ function Stock({state, sku, choose}) {
 }
 
 function Members({state}) {
+  const {load} = state.cluster;
   return html`<section aria-labelledby="members-title"><h2 id="members-title">${t('members')}</h2>
     <ul class="cards">${[...state.members.values()].map((m) => html`<li key=${m.name}><b>${m.name}</b>
       ${m.name === state.leader && html` <span class="badge">${t('leader')}</span>`}<br /><span class="muted">${m.address}</span></li>`)}</ul>
     ${state.cluster.stale && html`<p class="warn">${state.cluster.stale}</p>`}
+    ${load && html`<p id="load"><b>${load.instance}</b>: <${Load} load=${load} /></p>`}
     <h3>${t('settings')}</h3><table><tbody>${state.cluster.config.map((c) => html`<tr key=${c.name}><th scope="row">${c.name}</th><td>${c.value}</td></tr>`)}</tbody></table>
     <h3>${t('strategies')}</h3><p>${state.strategies.map((k) => html`<span key=${k.name} class=${'badge ' + (k.store_unavailable ? 'bad' : k.available ? '' : 'muted')}>${k.name}</span> `)}</p>
   </section>`;
@@ -99,13 +104,13 @@ function Delays({delays}) {
       <td class="wide-cell"><meter min="0" max=${most} value=${n} aria-label=${`${name(i)}: ${n}`}></meter></td><td class=${`number ${i === 0 ? 'bad' : ''}`}>${n}</td></tr>`)}</tbody></table>`}`;
 }
 
-function Orders({state}) {
+function Orders({state, now}) {
   const open = (o) => Number(o.status === 'PENDING' || o.status === 'QUEUED');
   const orders = [...state.orders.values()].reverse().sort((a, b) => open(b) - open(a)).slice(0, 15);
   return html`<section aria-labelledby="orders-title"><h2 id="orders-title">${t('orders')}</h2>
     <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th>${t('actions')}</th></tr></thead>
     <tbody>${orders.map((o) => html`<tr key=${o.id}><td><code>${o.id.slice(-8)}</code></td>
-      <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o)}</td>
+      <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o, now)}</td>
       <td>${roomToken && o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td></tr>`)}</tbody></table>
     ${roomToken && html`<p><button data-action="unpaid" title=${t('sayUnpaid')} onClick=${() => post('/lab/unpaid').catch((err) => alert(err.message))}>${t('unpaid')}</button> <span class="muted">${t('sayUnpaid')}</span></p>`}
     <${Delays} delays=${state.delays} />
@@ -118,18 +123,18 @@ function settle(order, what) {
 }
 
 // left is the time until an unpaid order expires.
-function left(order) {
+function left(order, now) {
   if (order.status !== 'PENDING' && order.status !== 'QUEUED') return '';
-  const s = Math.max(0, Math.round((Date.parse(order.expires_at) - Date.now()) / 1000));
+  const s = Math.max(0, Math.round((Date.parse(order.expires_at) - now) / 1000));
   return `${Math.floor(s / 60)}:${String(s % 60).padStart(2, '0')}`;
 }
 
 function Events({state}) {
   const [filter, setFilter] = useState('');
-  const shown = state.events.map((e) => [e, JSON.stringify(e[e.type])]).filter(([e, text]) => `${e.type} ${e.instance} ${text}`.includes(filter)).slice(0, 30);
+  const shown = state.events.filter((e) => `${e.type} ${e.instance} ${e.text}`.includes(filter)).slice(0, 30);
   return html`<section class="wide" aria-labelledby="events-title"><h2 id="events-title">${t('events')}</h2>
     <label>${t('filter')} <input type="search" value=${filter} onInput=${(e) => setFilter(e.target.value)} /></label>
-    <ol class="events">${shown.map(([e, text]) => html`<li key=${e.at + text}><time>${e.at.slice(11, 23)}</time> <b>${e.type}</b> ${e.instance} <code>${text}</code></li>`)}</ol>
+    <ol class="events">${shown.map((e) => html`<li key=${e.number}><time>${e.at.slice(11, 23)}</time> <b>${e.type}</b> ${e.instance} <code>${e.text}</code></li>`)}</ol>
   </section>`;
 }
 

@@ -5,15 +5,16 @@ import {post, stream} from './api.js';
 import {language, t} from './text.js';
 import uPlot from './vendor/uplot.js';
 
-// useRoom returns what the room says of itself. The stream is opened again when it breaks.
-export function useRoom() {
+// useRoom returns what the room says of itself. The stream is opened again when it breaks. It begins with the present state.
+export function useRoom(paused) {
   const [room, set] = useReducer((_, next) => next, undefined);
   useEffect(() => {
+    if (paused) return undefined;
     const stop = new AbortController();
     (async () => {
       while (!stop.signal.aborted) {
         try {
-          for await (const notice of stream('/lab/state', '', stop.signal)) set(notice.data);
+          for await (const notice of stream('/lab/state', '', stop.signal)) if (!stop.signal.aborted) set(notice.data);
         } catch (err) {
           if (!stop.signal.aborted) set(undefined);
         }
@@ -21,7 +22,7 @@ export function useRoom() {
       }
     })();
     return () => stop.abort();
-  }, []);
+  }, [paused]);
   return room;
 }
 
@@ -47,6 +48,15 @@ function useActions() {
   return [button, error];
 }
 
+// Load is how many orders are in flight at an instance, and how many wait there for units.
+export const Load = ({load}) => html`<span class="muted">${t('permitsInUse', load.in_use, load.permits, load.waiting)}</span>${load.degraded && html` <span class="warn">${t('degraded')}</span>`}`;
+
+// figures are what a store did when it was last asked.
+function figures({answered, latency_ms: latency, memory_bytes: memory}) {
+  if (!answered) return html` · <span class="bad" data-figure="latency">${t('noAnswer')}</span>`;
+  return html`${memory > 0 && html` · <span data-figure="memory">${(memory / 1048576).toFixed(1)} MB</span>`} · <span data-figure="latency">${latency.toFixed(1)} ms</span>`;
+}
+
 export function Machines({room, leader}) {
   const [button, error] = useActions();
   const {redis, database} = room;
@@ -57,11 +67,12 @@ export function Machines({room, leader}) {
       <b>${m.name}</b> ${m.name === leader && html`<span class="badge">${t('leader')}</span> `}<span class=${m.state === 'running' ? 'good' : 'bad'}>${t(m.state)}</span>
       ${m.cut_off && html` <span class="bad">${t('cutOff')}</span>`}<br />
       <span class="muted">PID ${m.pid}${m.state === 'running' ? ` · ${(m.memory_bytes / 1048576).toFixed(0)} MB · ${m.ready ? t('ready') : t('notReady')} ${m.latency_ms.toFixed(1)} ms` : ''}</span>
-      ${m.state === 'running' && m.permits > 0 && html`<br /><span class="muted">${t('permitsInUse', m.in_use, m.permits, m.waiting)}</span>${m.degraded && html` <span class="warn">${t('degraded')}</span>`}`}
+      ${m.state === 'running' && m.permits > 0 && html`<br /><${Load} load=${m} />`}
       <p>${possible(m).map((a) => button(a, m.name))}${redis.line && button(m.cut_off ? 'reconnect' : 'cut-off', m.name)}</p></li>`)}
-      <li><b>Redis</b> <span class=${redis.state === 'up' ? 'good' : 'bad'}>${t(redis.state)}</span><br /><span class="muted">${redis.kind}</span>
+      <li data-store="redis"><b>Redis</b> <span class=${redis.state === 'up' ? 'good' : 'bad'}>${t(redis.state)}</span><br /><span class="muted">${redis.kind}${figures(redis)}</span>
         <p>${redis.own && button('redis-wipe')}${redis.line && (redis.state === 'up' ? ['redis-pause', 'redis-slow'] : ['redis-resume']).map((a) => button(a))}</p></li>
-      <li><b>${t('database')}</b> <span class=${database.state === 'up' ? 'good' : 'bad'}>${t(database.state)}</span><br /><span class="muted">${database.kind}</span>
+      <li data-store="database"><b>${t('database')}</b> <span class=${database.state === 'up' ? 'good' : 'bad'}>${t(database.state)}</span><br /><span class="muted">${database.kind}${figures(database)}</span>
+        ${database.kind === 'sqlite' && html`<p class="muted">${t('noDatabaseFaults')}</p>`}
         ${database.line && html`<p>${(database.state === 'up' ? ['database-pause', 'database-slow', 'database-disconnect'] : ['database-resume']).map((a) => button(a))}</p>`}</li>
     </ul>
     ${described.filter((a) => a !== 'cut-off' || redis.line).map((a) => html`<p key=${a} id=${`say-${a}`} class="muted">${t(`do-${a}`)}: ${t(`say-${a}`)}</p>`)}
@@ -77,16 +88,16 @@ export function Sale({room, state}) {
     const form = new FormData(event.target), number = (name) => Number(form.get(name));
     fail('');
     try {
-      await post('/lab/sale', {strategies: [form.get('first'), form.get('second')].filter(Boolean), units: number('units'), attempts: number('attempts'), buyers: number('buyers')});
+      await post('/lab/sale', {strategies: [form.get('first'), form.get('second')].filter(Boolean), units: number('units'), attempts: number('attempts'), buyers: number('buyers'), wait_s: number('wait')});
     } catch (err) { fail(err.message); }
   };
   const stop = () => post('/lab/sale/stop').catch((err) => fail(err.message));
   const late = () => post('/lab/late').then(() => fail(''), (err) => fail(err.message));
   const select = (name, chosen, more) => html`<label>${t(name)} <select name=${name}>${more}${names.map((n) => html`<option key=${n} value=${n} selected=${n === chosen}>${n}</option>`)}</select></label> `;
-  const number = (name, value, max) => html`<label>${t(name)} <input name=${name} type="number" min="1" max=${max} defaultValue=${value} required /></label> `;
+  const number = (name, value, max, min = 1) => html`<label>${t(name)} <input name=${name} type="number" min=${min} max=${max} defaultValue=${value} required /></label> `;
   return html`<section class="wide" aria-labelledby="sale-title"><h2 id="sale-title">${t('sale')}</h2>
     ${names.length > 0 && html`<form id="sale" onSubmit=${start}>${select('first', 'naive')}${select('second', 'redis', html`<option value="">${t('none')}</option>`)}
-      ${number('units', 1000, 100000)}${number('attempts', 8000, 1000000)}${number('buyers', 32, 256)}
+      ${number('units', 1000, 100000)}${number('attempts', 8000, 1000000)}${number('buyers', 32, 256)}${number('wait', 0, 30, 0)}
       <button disabled=${sale?.running}>${t('start')}</button> <button type="button" disabled=${!sale?.running} onClick=${stop}>${t('stop')}</button>
       <button type="button" data-action="late-holder" disabled=${!sale?.running} title=${t('sayLateHolder')} aria-label=${`${t('lateHolder')}: ${t('sayLateHolder')}`} onClick=${late}>${t('lateHolder')}</button></form>`}
     ${error && html`<p class="bad" role="alert">${error}</p>`}

@@ -7,18 +7,20 @@ const keep = {skus: 200, leases: 2000, refused: 200, orders: 200, events: 200, d
 export class State {
   skus = new Map();
   leases = new Map(); // by SKU, instance and fencing token
+  waiting = new Map(); // how many orders wait for a lease, by SKU and instance
   refused = [];
   orders = new Map();
   members = new Map();
   cluster = {config: []};
   leader = '';
   strategies = [];
-  events = [];
+  events = []; // each with its number and text
   delays = []; // milliseconds from the expiry of an order to the release of its units
   connection = 'connecting'; // live, lost, refused
   error = '';
   resets = 0;
   #latest = new Map(); // the latest lease of each SKU and instance
+  #applied = 0; // events
   #lastID = '';
   #refreshing = false;
   #changed;
@@ -28,11 +30,12 @@ export class State {
     this.#changed = changed;
   }
 
-  // run follows the events until signal is aborted.
+  // run follows the events until signal is aborted. Another run continues where this one has ended, or loads the present state.
   async run(signal) {
     for (let pause = 500; !signal.aborted; pause = Math.min(2 * pause, 5000)) {
       try {
         for await (const notice of stream('/api/v1/events', this.#lastID, signal)) {
+          if (signal.aborted) return;
           if (notice.event === 'reset') await this.load(signal);
           else if (notice.event) this.apply(notice.data);
           if (notice.id) this.#lastID = notice.id; // last, so that a reset whose load failed comes again
@@ -57,8 +60,10 @@ export class State {
     const [skus, orders, strategies, cluster] = await Promise.all([
       get('/api/v1/skus?limit=100', signal), get('/api/v1/orders?limit=100', signal),
       get('/api/v1/strategies', signal), get('/api/v1/cluster', signal).catch(() => undefined)]);
+    signal.throwIfAborted(); // that of the cluster may have failed for this reason
     this.resets++;
     this.#end(() => true);
+    this.waiting.clear(); // the end of a wait may be missing
     this.skus = new Map(skus.skus.map((s) => [s.sku, s]));
     this.orders = new Map(orders.orders.toReversed().map((o) => [o.id, o])); // the latest one comes last
     this.#set(strategies, cluster);
@@ -85,7 +90,9 @@ export class State {
 
   // apply applies one event.
   apply(event) {
-    this.events = [event, ...this.events.slice(0, keep.events - 1)];
+    // The text of 32 leases would be most of what the page keeps.
+    const text = JSON.stringify(event[event.type], (name, value) => name === 'leases' || name === 'refused' ? value.slice(-1) : value);
+    this.events = [{number: ++this.#applied, at: event.at, type: event.type, instance: event.instance, text}, ...this.events.slice(0, keep.events - 1)];
     const {stock, lock, order, member, leader} = event;
     const known = this.skus.get(stock?.sku);
     if (stock && !(known?.version > stock.version)) {
@@ -104,6 +111,7 @@ export class State {
     if (lock) this.#hold(lock, Date.parse(event.at));
     if (member?.left) {
       this.members.delete(member.name);
+      for (const [key, {holder}] of this.waiting) if (holder === member.name) this.waiting.delete(key);
       this.#end((lease) => lease.holder === member.name);
     }
     if (member && !member.left) this.members.set(member.name, {...this.members.get(member.name), ...member});
@@ -111,22 +119,26 @@ export class State {
   }
 
   // #end ends leases of which no event will tell the end, when they were last heard of: their holder has left, or events were missed.
+  // A lease whose expiry is known ends by itself.
   #end(which) {
-    for (const lease of this.leases.values()) if (lease.until === undefined && which(lease)) lease.until = Math.max(lease.from, lease.seen);
+    for (const lease of this.leases.values()) if ((lease.until ?? lease.expires) === undefined && which(lease)) lease.until = Math.max(lease.from, lease.seen);
   }
 
   #hold(lock, at) {
-    const received = Date.now();
+    const key = `${lock.sku} ${lock.holder}`;
+    this.waiting.delete(key);
+    if (lock.waiting) this.waiting.set(key, {sku: lock.sku, holder: lock.holder, orders: lock.waiting});
+    trim(this.waiting, keep.leases);
+    const time = (text) => text ? Date.parse(text) : undefined;
     for (const lease of lock.leases ?? []) {
-      const from = Date.parse(lease.from), until = lease.until ? Date.parse(lease.until) : undefined;
-      const next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: Date.parse(lease.asked), from, until, received, seen: at || from};
-      this.leases.set(`${lock.sku} ${lock.holder} ${lease.fence}`, next);
+      const from = time(lease.from), next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: time(lease.asked), from, until: time(lease.until), expires: time(lease.expires), seen: at || from};
+      this.leases.set(`${key} ${lease.fence}`, next);
       // An event has the latest leases only, so the end of an earlier one may be missing. It is known to have lasted until it was last seen.
-      const before = this.#latest.get(`${lock.sku} ${lock.holder}`);
+      const before = this.#latest.get(key);
       if (before && before.fence < next.fence && before.until === undefined) before.until = Math.min(before.seen, from);
       if (!before || before.fence <= next.fence) {
-        this.#latest.delete(`${lock.sku} ${lock.holder}`); // the latest one comes last
-        this.#latest.set(`${lock.sku} ${lock.holder}`, next);
+        this.#latest.delete(key); // the latest one comes last
+        this.#latest.set(key, next);
       }
     }
     trim(this.#latest, keep.leases);
@@ -146,13 +158,20 @@ function trim(map, most) {
   }
 }
 
+// expired reports whether a lease expired before its holder had finished.
+export const expired = (lease, now) => lease.expires < (lease.until ?? now);
+
+// endOf returns when the use of a lease ended. A holder that has not ended it by its expiry is taken to have stopped, until an event tells
+// that it worked on.
+export const endOf = (lease, now) => lease.until ?? Math.min(now, lease.expires ?? now);
+
 // doubleHolds returns the pairs of leases of one SKU that two instances used at the same time.
 export function doubleHolds(leases, now) {
   const sorted = [...leases].sort((a, b) => a.from - b.from);
   const pairs = [];
   let open = [];
   for (const lease of sorted) {
-    open = open.filter((o) => (o.until ?? now) > lease.from);
+    open = open.filter((o) => endOf(o, now) > lease.from);
     for (const o of open) if (o.holder !== lease.holder && o.sku === lease.sku) pairs.push([o, lease]);
     open.push(lease);
   }
