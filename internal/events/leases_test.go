@@ -146,7 +146,7 @@ func TestEventsCountThoseWhoWait(t *testing.T) {
 }
 
 // TestEventsHaveTheLatestLeases: an event has a bounded number of leases and refusals, the latest ones, and counts all leases. It always
-// has the end of a lease that an earlier event had without one: otherwise the lease would look as if it were still in use.
+// has the end of a lease that an earlier event had without one. Otherwise the lease looks as if it were in use.
 func TestEventsHaveTheLatestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
