@@ -13,7 +13,8 @@ const eventLeases = 32
 type leases struct {
 	Lock
 
-	held []*heldLease // the latest ones
+	held  []*heldLease // the latest ones
+	known []*heldLease // that an event has, and that have ended or were renewed since; later ones do not displace these
 }
 
 // heldLease is a lease, and what its events need.
@@ -103,7 +104,7 @@ func (p *Publisher) lock(sku, strategy string, fence uint64) *leases {
 
 // lockEvent returns the event, and marks its leases as published. It requires mu.
 func (p *Publisher) lockEvent(l *leases) Lock {
-	for _, h := range l.held {
+	for _, h := range append(l.known, l.held[max(0, len(l.known)+len(l.held)-eventLeases):]...) {
 		if h.expires != nil {
 			h.Expires = h.expires().UTC()
 		}
@@ -133,8 +134,8 @@ func (p *Publisher) follow(sku, strategy string, h *heldLease) {
 
 // again adds a lease that was published before.
 func (l *leases) again(h *heldLease) {
-	if !slices.Contains(l.held, h) {
-		l.held = latest(l.held, h)
+	if !slices.Contains(l.known, h) {
+		l.known = latest(l.known, h)
 	}
 }
 

@@ -26,7 +26,9 @@ func locks(t *testing.T, l *events.Listener) (all []events.Lock) {
 func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		l := i.listen(t, events.Filter{}, "")
+		i.Lock("b", "redis", 1, time.Now(), nil)() // the next event is published a moment later
+		synctest.Wait()
+		l := i.listen(t, events.Filter{SKU: "a"}, "")
 		begin := time.Now()
 		short, long := i.Lock("a", "redis", 7, time.Now(), nil), i.Lock("a", "redis", 8, time.Now(), nil)
 		short()
@@ -143,13 +145,15 @@ func TestEventsCountThoseWhoWait(t *testing.T) {
 	})
 }
 
-// TestEventsHaveTheLatestLeases: an event has a bounded number of leases and refusals, the latest ones, and counts all leases.
+// TestEventsHaveTheLatestLeases: an event has a bounded number of leases and refusals, the latest ones, and counts all leases. It always
+// has the end of a lease that an earlier event had without one. Otherwise the lease looks as if it were in use.
 func TestEventsHaveTheLatestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		i.Lock("a", "redis", 1, time.Now(), nil)() // the next event is published a moment later
+		first := i.Lock("a", "redis", 1, time.Now(), nil) // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{}, "")
+		first()
 		const n, most = 100, 32
 		for fence := range uint64(n) {
 			ended := i.Lock("a", "redis", fence+2, time.Now(), nil)
@@ -164,8 +168,11 @@ func TestEventsHaveTheLatestLeases(t *testing.T) {
 		if len(all) > 2 || e.Count != n || len(e.Leases) != most || len(e.Refused) != most {
 			t.Fatalf("%d events; %d leases are counted, %d leases, %d refusals", len(all), e.Count, len(e.Leases), len(e.Refused))
 		}
-		for k, lease := range e.Leases {
-			if want := uint64(n + 2 - most + k); lease.Fence != want || e.Refused[k].Fence != want {
+		if end := e.Leases[0]; end.Fence != 1 || end.Until.IsZero() {
+			t.Errorf("the event begins with %+v, want the end of the first lease", end)
+		}
+		for k, lease := range e.Leases[1:] {
+			if want := uint64(n + 2 - most + 1 + k); lease.Fence != want || e.Refused[k+1].Fence != want {
 				t.Errorf("lease %d has fence %d, refusal %d, want %d", k, lease.Fence, e.Refused[k].Fence, want)
 			}
 		}

@@ -99,8 +99,12 @@ function draw(canvas, {state, sku, span, now}) {
     pen.fillText(`✕ #${short(r.fence)} < #${short(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
   }
   for (const l of late.filter((l) => x(l.expires) >= left)) {
-    pen.fillRect(x(l.expires), rows.indexOf(l.holder) * row + 4, 2, row - 8);
-    pen.fillText(t('expired'), Math.min(x(l.expires) + 6, width - 60), rows.indexOf(l.holder) * row + row - 8);
+    const at = Math.min(x(l.expires) + 4, width - 60), top = rows.indexOf(l.holder) * row;
+    pen.fillStyle = color('--card'); // under the text, which bars would hide
+    pen.fillRect(at, top + row - 14, pen.measureText(t('expired')).width + 4, 12);
+    pen.fillStyle = color('--bad');
+    pen.fillRect(x(l.expires), top + 4, 2, row - 6);
+    pen.fillText(t('expired'), at + 2, top + row - 8);
   }
   pen.fillStyle = color('--muted');
   const marks = width < 500 ? 2 : 5;

@@ -5,7 +5,7 @@ const texts = {
   connecting: ['connecting', '连接中'], live: ['live', '实时'], lost: ['connection lost, retrying', '连接中断，正在重试'], refused: ['an API key is needed', '需要 API 密钥'],
   reloaded: [(n) => `reloaded ${n} times, as events were missed`, (n) => `错过事件，已重新加载 ${n} 次`],
   pause: ['Pause the page', '暂停页面'], resume: ['Resume the page', '继续'],
-  pausedPage: ['The page stands still. Buttons still act; their effects appear when the page resumes', '页面已静止。按钮仍会生效，继续后才显示结果'],
+  pausedPage: ['Buttons still act. The page shows what they did when it resumes', '按钮仍会生效，页面继续后才显示结果'],
   key: ['API key', 'API 密钥'], open: ['Open', '打开'],
   window: ['Time shown', '显示时间'],
   lane: ['Lock lane', '锁时间线'], now: ['now', '现在'],
