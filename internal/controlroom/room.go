@@ -20,7 +20,6 @@ import (
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 )
 
@@ -44,7 +43,7 @@ type Room struct {
 	address string                // HOST:PORT on which it listens
 	stores  *fleet.Stores         // those of Config, as they were opened
 	redis   redis.UniversalClient // nil: not of this run, or a group of servers
-	books   auditor               // nil until it is opened
+	books   *sqlstore.Store
 	members []*member
 	probe   probe
 	tasks   sync.WaitGroup
@@ -62,12 +61,6 @@ type Room struct {
 
 	placing sync.Mutex   // held while unpaid orders are placed
 	unpaid  *fleet.Fleet // guarded by placing; the instance that places them
-}
-
-// auditor is the database, of which the room reads audits only.
-type auditor interface {
-	Audit(ctx context.Context, sku string) ([]stock.Audit, error)
-	Close() error
 }
 
 // health is what a store does for all instances.
@@ -142,11 +135,9 @@ func (r *Room) open(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: r.stores.Database, Instance: "room", Connections: 2, Access: sqlstore.AccessRead})
-	if err != nil {
+	if r.books, err = sqlstore.Open(ctx, sqlstore.Config{URL: r.stores.Database, Instance: "room", Connections: 2, Access: sqlstore.AccessRead}); err != nil {
 		return err
 	}
-	r.books = store
 	if err := r.openProbe(ctx); err != nil {
 		return err
 	}
@@ -202,11 +193,10 @@ func (r *Room) close() error {
 	if r.unpaid != nil {
 		errs = append(errs, r.unpaid.Close())
 	}
-	if r.books != nil {
-		errs = append(errs, r.books.Close())
-	}
-	if r.probe.books != nil {
-		errs = append(errs, r.probe.books.Close())
+	for _, s := range []*sqlstore.Store{r.books, r.probe.books} {
+		if s != nil {
+			errs = append(errs, s.Close())
+		}
 	}
 	for _, c := range []redis.UniversalClient{r.redis, r.probe.rdb} {
 		if c != nil {

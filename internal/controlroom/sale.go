@@ -136,7 +136,7 @@ func (r *Room) sell(ctx context.Context, o Order) error {
 		close(done)
 		shop.Close()
 	})
-	r.tasks.Go(func() { r.watch(ctx, s, done) })
+	r.tasks.Go(func() { r.watch(ctx, s, done, r.audit) })
 	return nil
 }
 
@@ -172,7 +172,7 @@ func (r *Room) run(ctx context.Context, shop *buyers.Shop, s *sale, l *lane) {
 }
 
 // watch samples and audits a sale until it is done, and then once more. There is one audit at a time.
-func (r *Room) watch(ctx context.Context, s *sale, done <-chan struct{}) {
+func (r *Room) watch(ctx context.Context, s *sale, done <-chan struct{}, audit func(context.Context, *sale)) {
 	tick := time.NewTicker(sampleEvery)
 	defer tick.Stop()
 	audits := make(chan struct{}, 1) // held while one is under way
@@ -188,13 +188,13 @@ func (r *Room) watch(ctx context.Context, s *sale, done <-chan struct{}) {
 			select {
 			case audits <- struct{}{}:
 				last = time.Now()
-				r.tasks.Go(func() { defer func() { <-audits }(); r.audit(ctx, s) })
+				r.tasks.Go(func() { defer func() { <-audits }(); audit(ctx, s) })
 			default:
 			}
 		}
 	}
 	audits <- struct{}{}
-	r.audit(context.WithoutCancel(ctx), s)
+	audit(context.WithoutCancel(ctx), s)
 	r.end(s)
 }
 
