@@ -48,7 +48,7 @@ func (v Verdict) ExitCode() int {
 	return map[Verdict]int{Shown: 0, NotShown: 1, Inconclusive: 3}[v]
 }
 
-// labTimeout is how long a lab may take. At full size, the longest lab takes less than 10 s.
+// labTimeout is how long a lab may take. At full size, the longest lab takes about 10 s.
 const labTimeout = 30 * time.Second
 
 // All returns the labs, in the order of their numbers.
