@@ -70,19 +70,13 @@ func measure(ctx context.Context, args []string) error {
 	}
 	defer os.RemoveAll(dir)
 	c.Executable = filepath.Join(dir, "shop")
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
-	if err != nil {
-		return fmt.Errorf("this runs in bench: %w", err)
-	}
 	if *before != "" {
 		if comparisons = append(comparisons, earlier(*before)...); !*all {
 			*only = cmp.Or(*only, "earlier")
 		}
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-o", c.Executable, "./cmd/shop") //nolint:gosec // our own folder
-	build.Dir = strings.TrimSpace(string(root))
-	if said, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the service: %w\n%s", err, said)
+	if err := buildService(ctx, c.Executable); err != nil {
+		return err
 	}
 	own, err := os.Executable()
 	if err != nil {
@@ -114,6 +108,20 @@ func measure(ctx context.Context, args []string) error {
 	}
 	for _, r := range reports {
 		fmt.Fprint(os.Stdout, r.Markdown())
+	}
+	return nil
+}
+
+// buildService builds the shop of this checkout.
+func buildService(ctx context.Context, to string) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
+	if err != nil {
+		return fmt.Errorf("this runs in bench: %w", err)
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", to, "./cmd/shop") //nolint:gosec // our own folder
+	build.Dir = strings.TrimSpace(string(root))
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the service: %w\n%s", err, said)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"example.com/shop/internal/cli"
@@ -26,7 +27,11 @@ func listLabsCommand() cli.Command {
 				}
 				table := tabwriter.NewWriter(f.Stdout, 0, 8, 2, ' ', 0)
 				for _, l := range lab.All() {
-					fmt.Fprintf(table, "%d\t%s\t%s\n", l.Number, l.Name, l.Question)
+					needs := ""
+					if len(l.Needs) > 0 {
+						needs = "needs " + strings.Join(l.Needs, ", ")
+					}
+					fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", l.Number, l.Name, needs, l.Question)
 				}
 				return table.Flush()
 			}
@@ -37,10 +42,10 @@ func listLabsCommand() cli.Command {
 // allLabs is the name of all labs together.
 const allLabs = "all"
 
-// runLabCommand runs one lab, or all of them.
-func runLabCommand() cli.Command {
+// runLabCommand runs one of these labs, or all of them.
+func runLabCommand(labs []lab.Lab) cli.Command {
 	names := []string{allLabs}
-	for _, l := range lab.All() {
+	for _, l := range labs {
 		names = append(names, l.Name)
 	}
 	return cli.Command{
@@ -58,7 +63,7 @@ func runLabCommand() cli.Command {
 			{Code: 3, Meaning: "the run was inconclusive, for example because a server is not installed"},
 		},
 		Define: func(f *cli.Flags) cli.Run {
-			r := &labRuns{stdout: f.Stdout}
+			r := &labRuns{stdout: f.Stdout, labs: labs}
 			f.BoolVar(&r.json, "json", false, "print nothing but the results, as JSON, one per line")
 			f.BoolVar(&r.config.Small, "small", false, "place fewer orders, for a quick look")
 			f.StringVar(&r.out, "out", "", "`FOLDER`: write the page of each lab that was shown to this folder, with its picture")
@@ -70,21 +75,14 @@ func runLabCommand() cli.Command {
 // labRuns are runs of labs with the flags of the command.
 type labRuns struct {
 	stdout io.Writer
+	labs   []lab.Lab
 	config lab.Config
 	out    string // folder for the pages; empty: none
 	json   bool
 }
 
-// run runs the lab of a name, or all of them.
+// run runs the lab of a name, or all of them. The command has checked the name.
 func (r *labRuns) run(ctx context.Context, name string) (err error) {
-	labs := lab.All()
-	if name != allLabs {
-		one, err := lab.Find(name)
-		if err != nil {
-			return cli.UsageError{Err: err}
-		}
-		labs = []lab.Lab{one}
-	}
 	if r.out != "" {
 		if err := os.MkdirAll(r.out, 0o755); err != nil { //nolint:gosec // What is written there is for everybody to read.
 			return cli.UsageError{Err: fmt.Errorf("--out: %w", err)}
@@ -97,7 +95,10 @@ func (r *labRuns) run(ctx context.Context, name string) (err error) {
 		r.config.Seen = func(e lab.Event) { fmt.Fprintln(r.stdout, e) }
 	}
 	code := 0
-	for _, l := range labs {
+	for _, l := range r.labs {
+		if name != allLabs && name != l.Name {
+			continue
+		}
 		verdict, err := r.one(ctx, l)
 		if err != nil {
 			return err

@@ -69,19 +69,7 @@ func TestStopPublishesTheRemainingEvents(t *testing.T) {
 		if took := time.Since(began); took > 2*time.Second {
 			t.Errorf("it took %v", took)
 		}
-		heard := make(map[events.Type]int)
-		for {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			some, err := l.Next(ctx)
-			cancel()
-			if err != nil {
-				break
-			}
-			for _, n := range some {
-				heard[n.Event.Type]++
-			}
-		}
-		if heard[events.TypeOrder] != skus || heard[events.TypeStock] != skus || heard[events.TypeTimer] != 1 || heard[""] != 1 {
+		if heard := received(t, l); heard[events.TypeOrder] != skus || heard[events.TypeStock] != skus || heard[events.TypeTimer] != 1 || heard[""] != 1 {
 			t.Errorf("%v, where the last is the reset at the start", heard)
 		}
 		stop()
@@ -89,6 +77,23 @@ func TestStopPublishesTheRemainingEvents(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// received counts the events that a listener receives until none arrives for a minute.
+func received(t *testing.T, l *events.Listener) map[events.Type]int {
+	t.Helper()
+	count := make(map[events.Type]int)
+	for {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		some, err := l.Next(ctx)
+		cancel()
+		if err != nil {
+			return count
+		}
+		for _, n := range some {
+			count[n.Event.Type]++
+		}
+	}
 }
 
 // entries is a store of settings that somebody else changes.

@@ -93,41 +93,49 @@ func TestKeysAreApart(t *testing.T) {
 
 // Under every fault, an item is committed once if Do reports its commit, and never otherwise. The fences confirm the
 // order of the commits.
+// flakyStore counts how often each item was committed. It refuses old tokens, and some batches by chance.
+type flakyStore struct {
+	mu        sync.Mutex
+	committed map[int]int
+	latest    uint64 // the greatest token
+}
+
+func (r *flakyStore) commit(ctx context.Context, _ string, f dlock.Fence, items []int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before, n := r.latest, rand.N(20)
+	switch {
+	case f.Token < r.latest:
+		return dlock.ErrFenced
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	}
+	r.latest = f.Token
+	if n%4 == 0 {
+		time.Sleep(100 * time.Microsecond) // with what keeps others out
+	}
+	switch n {
+	case 0, 1:
+		r.latest = before
+		return dlock.ErrFenced
+	case 2, 3:
+		r.latest = before
+		return errBad
+	}
+	for _, i := range items {
+		r.committed[i]++
+	}
+	return nil
+}
+
 func TestEveryAnswerIsTrue(t *testing.T) {
 	t.Parallel()
 	lock := memlock.New(memlock.Config{})
-	var mu sync.Mutex
-	committed, latest := make(map[int]int), uint64(0)
+	store := &flakyStore{committed: make(map[int]int)}
 	newGroup := func() *group {
 		return cohort.New(config{
 			Hold: over(lock), MaxBatch: 7, MaxBatches: 3, MaxQueue: 40,
-			Commit: func(ctx context.Context, _ string, f dlock.Fence, items []int) error {
-				mu.Lock()
-				defer mu.Unlock()
-				before, n := latest, rand.N(20)
-				switch {
-				case f.Token < latest:
-					return dlock.ErrFenced
-				case ctx.Err() != nil:
-					return context.Cause(ctx)
-				}
-				latest = f.Token
-				if n%4 == 0 {
-					time.Sleep(100 * time.Microsecond) // with what keeps others out
-				}
-				switch n {
-				case 0, 1:
-					latest = before
-					return dlock.ErrFenced
-				case 2, 3:
-					latest = before
-					return errBad
-				}
-				for _, i := range items {
-					committed[i]++
-				}
-				return nil
-			},
+			Commit: store.commit,
 		})
 	}
 	groups := []*group{newGroup(), newGroup(), newGroup()}
@@ -157,8 +165,8 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 		if ok {
 			done++
 		}
-		if want := map[bool]int{true: 1}[ok]; committed[i] != want && (!unknown[i] || committed[i] > 1) {
-			t.Errorf("%d: succeeded %v, committed %d times", i, ok, committed[i])
+		if want := map[bool]int{true: 1}[ok]; store.committed[i] != want && (!unknown[i] || store.committed[i] > 1) {
+			t.Errorf("%d: succeeded %v, committed %d times", i, ok, store.committed[i])
 		}
 	}
 	if done < len(succeeded)/10 {

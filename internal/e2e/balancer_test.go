@@ -110,35 +110,12 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 	works := start(t, append(s.flags, "--instance", "real")...)
 	works.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
 
-	// dying is ready, passes an order on, and dies before it has answered.
 	var read atomic.Int64
-	deadly := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/readyz" {
-			return
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
-		read.Add(1)
-		order := func() answer {
-			return ask(context.WithoutCancel(r.Context()), http.DefaultClient, r.Method, works.url+r.URL.Path, string(body))
-		}
-		if a := insist(order); a.status != http.StatusCreated {
-			t.Error(a)
-		}
-		connection, _, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		connection.Close()
-	})
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dying := &http.Server{Handler: deadly, ReadHeaderTimeout: time.Minute}
+	dying := &http.Server{Handler: diesAfterOrder(t, works.url, &read), ReadHeaderTimeout: time.Minute}
 	go dying.Serve(listener)
 	defer dying.Close()
 
@@ -177,6 +154,33 @@ func TestBalancerNeverSendsAnOrderTwice(t *testing.T) {
 		} else if a.status != http.StatusCreated {
 			t.Error(a)
 		}
+	}
+}
+
+// diesAfterOrder is an instance that is ready, counts and passes on each order that it has read, and dies before it has answered.
+func diesAfterOrder(t *testing.T, works string, read *atomic.Int64) http.HandlerFunc {
+	t.Helper()
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/readyz" {
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		read.Add(1)
+		order := func() answer {
+			return ask(context.WithoutCancel(r.Context()), http.DefaultClient, r.Method, works+r.URL.Path, string(body))
+		}
+		if a := insist(order); a.status != http.StatusCreated {
+			t.Error(a)
+		}
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		connection.Close()
 	}
 }
 

@@ -82,11 +82,7 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		return n == 1
 	})
 
-	for _, s := range servers.Nodes()[:2] {
-		if err := s.Pause(); err != nil {
-			t.Fatal(err)
-		}
-	}
+	doWithTwo(t, servers, (*testbed.ZooKeeper).Pause)
 	began := time.Now()
 	testbedtest.Eventually(t, "nobody leads", func() bool { _, idle := sweeping(t, db); return idle > 5*time.Second })
 	t.Logf("without a quorum nobody has led for 5 s after %v", time.Since(began).Round(time.Millisecond))
@@ -103,9 +99,39 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	dies.kill()
 	late := expired(t, store, "a", 4*each)
 	t.Logf("the latest expired %v after its time, %v after the quorum was lost", late.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	notifiedOfOwn(t, db, watcher, told, living[0], stalls)
+	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {
+		t.Errorf("term %d %v ago, without a quorum, after term %d", now, idle, term)
+	}
+
+	doWithTwo(t, servers, (*testbed.ZooKeeper).Resume)
+	leadsAgain(t, client, db, listened.url, first.Leader.Term, term)
+	buyTen(listened)
+	expired(t, store, "a", 5*each)
+	balanced(t, store, "a")
+	terms, works := testbedtest.RecordedTerms(t, db)
+	t.Logf("%d terms, %d times at work", terms, works)
+	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
+		t.Errorf("audit: exit code %d: %s%s", code, out, fmt.Sprint(stderr))
+	}
+}
+
+// doWithTwo does something with two of three servers, which are a quorum.
+func doWithTwo(t *testing.T, servers *testbed.ZooKeeperEnsemble, do func(*testbed.ZooKeeper) error) {
+	t.Helper()
+	for _, s := range servers.Nodes()[:2] {
+		if err := do(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// notifiedOfOwn waits until a page has the end of each order that the instance with this name released.
+func notifiedOfOwn(t *testing.T, db *sql.DB, watcher *page, told []string, instance string, stalls *stallDetector) {
+	t.Helper()
 	// Without Redis an instance publishes only its own work. On a machine that was paused, another instance may have
 	// released the order.
-	others := releasedByOthers(t, db, living[0])
+	others := releasedByOthers(t, db, instance)
 	received := 0
 	for _, id := range told {
 		if slices.Contains(others, id) {
@@ -115,32 +141,20 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 		received++
 	}
 	if received == 0 && stalls.total() == 0 {
-		t.Errorf("%s has released none of its orders", living[0])
+		t.Errorf("%s has released none of its orders", instance)
 	}
-	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {
-		t.Errorf("term %d %v ago, without a quorum, after term %d", now, idle, term)
-	}
+}
 
-	for _, s := range servers.Nodes()[:2] {
-		if err := s.Resume(); err != nil {
-			t.Fatal(err)
-		}
-	}
+// leadsAgain waits for a leader of a later term that is at work.
+func leadsAgain(t *testing.T, client *http.Client, db *sql.DB, url string, leaderTerm, term int64) {
+	t.Helper()
 	back := time.Now()
-	second, _ := knows(t, client, listened.url, "another term", func(s httpapi.ClusterState) bool {
-		return s.Leader != nil && s.Leader.Term > first.Leader.Term
+	second, _ := knows(t, client, url, "another term", func(s httpapi.ClusterState) bool {
+		return s.Leader != nil && s.Leader.Term > leaderTerm
 	})
 	testbedtest.Eventually(t, "the leader is at work", func() bool {
 		now, idle := sweeping(t, db)
 		return now > term && idle < 5*time.Second
 	})
 	t.Logf("%s leads, and is at work, %v after the servers were back", second.Leader.Name, time.Since(back).Round(time.Millisecond))
-	buyTen(listened)
-	expired(t, store, "a", 5*each)
-	balanced(t, store, "a")
-	terms, works := testbedtest.RecordedTerms(t, db)
-	t.Logf("%d terms, %d times at work", terms, works)
-	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
-		t.Errorf("audit: exit code %d: %s%s", code, out, fmt.Sprint(stderr))
-	}
 }

@@ -98,30 +98,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 		}
 	}
 
-	began := time.Now()
-	code, out, stderr := configure(t, "permits", "8", fleet["shop-2"].url)
-	if (code == 0) != shared || shared && !strings.Contains(out, "permits") || !shared && !strings.Contains(stderr, "without --zookeeper") {
-		t.Errorf("config set: exit code %d: %s%s", code, out, stderr)
-	}
-	if shared {
-		for _, name := range all {
-			knows(t, client, fleet[name].url, "permits 8", func(s httpapi.ClusterState) bool {
-				return slices.ContainsFunc(s.Config, func(s httpapi.Setting) bool { return s.Name == "permits" && s.Value == "8" })
-			})
-			meant(t, name+" knows permits, after the command began", time.Since(began), time.Second)
-		}
-		for bad, want := range map[string]string{"many": "cannot have this value", "0": "1 to 1000000", "-1": "1 to 1000000"} {
-			if code, _, stderr := call(t, noEnv, "config", "set", "--url", fleet["shop-3"].url, "--", "permits", bad); code != 1 || !strings.Contains(stderr, want) {
-				t.Errorf("permits %s: exit code %d: %s", bad, code, stderr)
-			}
-		}
-		if code, _, stderr := call(t, noEnv, "config", "set", "--url", fleet["shop-3"].url, "log-level", "loud"); code != 1 || !strings.Contains(stderr, "want debug, info, warn or error") {
-			t.Errorf("log-level loud: exit code %d: %s", code, stderr)
-		}
-		if code, _, stderr := call(t, noEnv, "config", "set", "permits", "9", "--version", "0", "--url", fleet["shop-3"].url); code != 1 || !strings.Contains(stderr, "version") {
-			t.Errorf("a write for an old version: exit code %d: %s", code, stderr)
-		}
-	}
+	setsPermits(t, client, fleet, shared)
 
 	dead := first.Leader.Name
 	alive := slices.DeleteFunc(slices.Clone(all), func(n string) bool { return n == dead })
@@ -129,23 +106,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	if shared {
 		takesEffect(t, client, fleet)
 	}
-	var (
-		group  sync.WaitGroup
-		stop   atomic.Bool
-		placed atomic.Int64
-	)
-	for i := range 4 {
-		group.Go(func() {
-			for !stop.Load() {
-				if a := purchase(t.Context(), client, fleet[alive[i%2]].url, "a"); a.status == http.StatusCreated {
-					placed.Add(1)
-				} else if !later(a.status, a.body) {
-					t.Error(a)
-					return
-				}
-			}
-		})
-	}
+	placed, stop := buysUntilStopped(t, client, fleet[alive[0]].url, fleet[alive[1]].url)
 	for end := time.Now().Add(time.Minute); placed.Load() < 20 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -161,8 +122,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	killed := took
 	_, took = knows(t, client, fleet[alive[1]].url, "two members", func(s httpapi.ClusterState) bool { return slices.Equal(names(s), alive) })
 	meant(t, "two members known, after the kill", killed+took, session+time.Second)
-	stop.Store(true)
-	group.Wait()
+	stop()
 	if second.Leader.Term <= first.Leader.Term {
 		t.Errorf("term %d after term %d", second.Leader.Term, first.Leader.Term)
 	}
@@ -175,6 +135,62 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 		s := stateOf(t.Context(), t, client, fleet[alive[0]].url)
 		return code == 0 && s.Leader != nil && strings.HasPrefix(out, s.Leader.Name+", term ")
 	})
+}
+
+// setsPermits changes a setting. If settings are shared, all instances know it within a second, and bad changes are refused.
+func setsPermits(t *testing.T, client *http.Client, fleet map[string]*instance, shared bool) {
+	t.Helper()
+	began := time.Now()
+	code, out, stderr := configure(t, "permits", "8", fleet["shop-2"].url)
+	if (code == 0) != shared || shared && !strings.Contains(out, "permits") || !shared && !strings.Contains(stderr, "without --zookeeper") {
+		t.Errorf("config set: exit code %d: %s%s", code, out, stderr)
+	}
+	if !shared {
+		return
+	}
+	for name := range fleet {
+		knows(t, client, fleet[name].url, "permits 8", func(s httpapi.ClusterState) bool {
+			return slices.ContainsFunc(s.Config, func(s httpapi.Setting) bool { return s.Name == "permits" && s.Value == "8" })
+		})
+		meant(t, name+" knows permits, after the command began", time.Since(began), time.Second)
+	}
+	for bad, want := range map[string]string{"many": "cannot have this value", "0": "1 to 1000000", "-1": "1 to 1000000"} {
+		if code, _, stderr := call(t, noEnv, "config", "set", "--url", fleet["shop-3"].url, "--", "permits", bad); code != 1 || !strings.Contains(stderr, want) {
+			t.Errorf("permits %s: exit code %d: %s", bad, code, stderr)
+		}
+	}
+	if code, _, stderr := call(t, noEnv, "config", "set", "--url", fleet["shop-3"].url, "log-level", "loud"); code != 1 || !strings.Contains(stderr, "want debug, info, warn or error") {
+		t.Errorf("log-level loud: exit code %d: %s", code, stderr)
+	}
+	if code, _, stderr := call(t, noEnv, "config", "set", "permits", "9", "--version", "0", "--url", fleet["shop-3"].url); code != 1 || !strings.Contains(stderr, "version") {
+		t.Errorf("a write for an old version: exit code %d: %s", code, stderr)
+	}
+}
+
+// buysUntilStopped buys at two instances. It returns how many orders were placed, and what stops it.
+func buysUntilStopped(t *testing.T, client *http.Client, urls ...string) (placed *atomic.Int64, stop func()) {
+	t.Helper()
+	var (
+		group sync.WaitGroup
+		ended atomic.Bool
+	)
+	placed = new(atomic.Int64)
+	for i := range 4 {
+		group.Go(func() {
+			for !ended.Load() {
+				if a := purchase(t.Context(), client, urls[i%2], "a"); a.status == http.StatusCreated {
+					placed.Add(1)
+				} else if !later(a.status, a.body) {
+					t.Error(a)
+					return
+				}
+			}
+		})
+	}
+	return placed, func() {
+		ended.Store(true)
+		group.Wait()
+	}
 }
 
 // configure sets what instances share, again while the store does not confirm it: to set it twice is to set it.

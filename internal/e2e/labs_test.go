@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -16,13 +18,18 @@ import (
 )
 
 // Every lab shows its effect, and its cure works. A machine that is too busy may make a run inconclusive, which is tried once more.
+// A run that takes 30 s is inconclusive. All labs together take at most four minutes.
 func TestLabsShowTheirEffects(t *testing.T) {
+	if testbedtest.Size(0, 1) == 1 {
+		alone(t)
+	}
+	began := time.Now()
 	for _, l := range lab.All() {
 		t.Run(l.Name, func(t *testing.T) {
-			code, r := runLab(t, l.Name)
+			code, r := runLab(t, noEnv, l.Name)
 			if r.Verdict == lab.Inconclusive {
 				t.Logf("inconclusive, and run once more: %s", r.Reason)
-				code, r = runLab(t, l.Name)
+				code, r = runLab(t, noEnv, l.Name)
 			}
 			if code != 0 || r.Verdict != lab.Shown || r.Number != l.Number || r.Name != l.Name {
 				t.Errorf("lab %d, %s: exit code %d, %s, want shown: %s", r.Number, r.Name, code, r.Verdict, r.Reason)
@@ -32,17 +39,37 @@ func TestLabsShowTheirEffects(t *testing.T) {
 					t.Error("not so: " + f.Text)
 				}
 			}
-			if len(r.Steps) == 0 || len(r.Effects) == 0 || len(r.Cures) == 0 || r.Picture == nil {
-				t.Errorf("%d steps, %d effects, %d cures, picture %v; want some of each", len(r.Steps), len(r.Effects), len(r.Cures), r.Picture)
+			if len(r.Steps) == 0 || len(r.Measured) == 0 || len(r.Effects) == 0 || len(r.Cures) == 0 || r.Picture == nil {
+				t.Errorf("%d steps, %d figures, %d effects, %d cures, picture %v; want some of each",
+					len(r.Steps), len(r.Measured), len(r.Effects), len(r.Cures), r.Picture)
 			}
 		})
 	}
+	if took := time.Since(began); took > 4*time.Minute {
+		t.Errorf("all labs took %v, want at most 4m", took)
+	}
 }
 
-// runLab runs a lab at small size, and returns its exit code and result.
-func runLab(t *testing.T, name string) (code int, r lab.Result) {
+// Without servers, a lab is inconclusive if it needs one. The other labs still show their effects, which takes a minute.
+func TestLabsNeedTheServersThatTheyList(t *testing.T) {
+	t.Parallel()
+	for _, l := range lab.All() {
+		if len(l.Needs) == 0 && testbedtest.Size(0, 1) == 0 {
+			continue
+		}
+		code, r := runLab(t, map[string]string{"SHOP_TEST_REQUIRE": "0"}, l.Name)
+		named := slices.ContainsFunc(l.Needs, func(server string) bool { return strings.HasPrefix(r.Reason, server+": ") })
+		if len(l.Needs) == 0 && code != 0 || len(l.Needs) > 0 && (code != 3 || r.Verdict != lab.Inconclusive || !named) {
+			t.Errorf("%s needs %q: exit code %d, %s: %s", l.Name, l.Needs, code, r.Verdict, r.Reason)
+		}
+	}
+}
+
+// runLab runs a lab, and returns its exit code and result. The lab is small, unless SHOP_TEST_SOAK=1 asks for the full size.
+func runLab(t *testing.T, env map[string]string, name string) (code int, r lab.Result) {
 	t.Helper()
-	code, out, stderr := call(t, noEnv, "lab", "run", name, "--small", "--json")
+	args := []string{"lab", "run", name, "--json", "--small"}
+	code, out, stderr := call(t, env, args[:testbedtest.Size(5, 4)]...)
 	d := json.NewDecoder(strings.NewReader(out))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
@@ -64,6 +91,10 @@ func TestLabListNamesAllLabs(t *testing.T) {
 	for i, l := range lab.All() {
 		if f := strings.Fields(lines[i]); len(f) < 3 || f[0] != fmt.Sprint(l.Number) || f[1] != l.Name || !strings.HasSuffix(lines[i], l.Question) {
 			t.Errorf("line %q; want number, name and question of lab %d, %s", lines[i], l.Number, l.Name)
+		}
+		needs := "needs " + strings.Join(l.Needs, ", ") + "  "
+		if got := strings.Contains(lines[i], needs); got != (len(l.Needs) > 0) {
+			t.Errorf("line %q; the lab needs %q", lines[i], l.Needs)
 		}
 	}
 	var listed []lab.Lab
@@ -135,6 +166,7 @@ type shownOfLab struct {
 	Verdict  bool   `json:"verdict"`
 	Question string `json:"question"`
 	Expect   string `json:"expect"`
+	Why      string `json:"why"` // and the cure, with the verdict
 }
 
 const readLab = `(() => {
@@ -142,7 +174,8 @@ const readLab = `(() => {
 	const seen = (all) => all.filter((e) => getComputedStyle(e).visibility === 'visible').length;
 	return {position: Number(lab.querySelector('[data-position]').dataset.position), status: lab.querySelector('[data-position]').innerText,
 		current: lab.querySelector('[aria-current=step]')?.innerText ?? '', steps: seen(steps), all: steps.length, marks: seen(marks), allMarks: marks.length,
-		verdict: !!lab.querySelector('[data-verdict]'), question: lab.querySelector('.question').innerText, expect: lab.querySelector('.expect').innerText};
+		verdict: !!lab.querySelector('[data-verdict]'), question: lab.querySelector('.question').innerText, expect: lab.querySelector('.expect').innerText,
+		why: [...lab.querySelectorAll('.why')].map((e) => e.innerText).join('\n')};
 })()`
 
 // walkThroughLab goes from the question through each step to the verdict, by button and by key, and back. At each step, the page shows
@@ -208,6 +241,11 @@ func walkThroughLab(page context.Context, t *testing.T) {
 		s := read()
 		return strings.HasPrefix(s.Status, fmt.Sprintf("第 %d 步，共 %d 步", whole.All, whole.All)) && strings.Contains(s.Question, "两个进程卖最后一件") && strings.HasPrefix(s.Expect, "预期")
 	})
+	press(kb.ArrowRight)
+	l, err := lab.Find("lost-update")
+	if s := at(whole.All + 1); err != nil || s.Why != l.Chinese().Why+"\n"+l.Chinese().Cure {
+		t.Errorf("in Chinese, cause and cure are %q, %v", s.Why, err)
+	}
 	accessible(page, t, "a lab, step by step")
 	evaluate[bool](page, t, "document.querySelector('header button[lang]').click() ?? true")
 }

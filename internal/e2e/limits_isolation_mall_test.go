@@ -106,18 +106,12 @@ func (m *mall) window(t *testing.T, length time.Duration, perSecond int, skus ..
 	var watcher sync.WaitGroup
 	for _, s := range []*instance{m.short, m.long} {
 		watcher.Go(func() {
-			for watch.Err() == nil {
-				if a := ask(watch, m.client, "GET", s.url+"/readyz", ""); a.status != http.StatusOK && watch.Err() == nil {
-					odd("readyz", a)
-					mu.Lock()
-					d.unready++
-					mu.Unlock()
-				}
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-watch.Done():
-				}
-			}
+			m.watchReadiness(watch, s.url, func(a answer) {
+				odd("readyz", a)
+				mu.Lock()
+				defer mu.Unlock()
+				d.unready++
+			})
 		})
 	}
 	tick := time.NewTicker(time.Second / time.Duration(perSecond))
@@ -164,6 +158,19 @@ func (m *mall) window(t *testing.T, length time.Duration, perSecond int, skus ..
 	stop()
 	watcher.Wait()
 	return d
+}
+
+// watchReadiness calls unready each time that an instance says it is not ready, until ctx ends.
+func (m *mall) watchReadiness(ctx context.Context, url string, unready func(a answer)) {
+	for ctx.Err() == nil {
+		if a := ask(ctx, m.client, "GET", url+"/readyz", ""); a.status != http.StatusOK && ctx.Err() == nil {
+			unready(a)
+		}
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+		}
+	}
 }
 
 // expiries waits until orders have expired, and returns how late each was.

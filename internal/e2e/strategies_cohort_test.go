@@ -69,17 +69,7 @@ func TestOtherCohortsThroughFaults(t *testing.T) {
 // cohortsThroughFaults sells by a strategy, whose lock service harm does harm to.
 func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(context.Context) error, flags ...string) {
 	t.Helper()
-	u, err := url.Parse(s.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := testbedtest.StartProxy(t, u.Host)
-	u.Host = proxy.Addr()
-	var all []*instance
-	for i, database := range []string{s.database, s.database, u.String()} {
-		args := []string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"}
-		all = append(all, spawn(t, append(args, flags...)...))
-	}
+	all, proxy := threeBehindProxy(t, s, flags...)
 	const units = 1_000_000
 	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":%q}`, units, strategy))
 
@@ -89,20 +79,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var buyers sync.WaitGroup
-	t.Cleanup(buyers.Wait)
-	for b := range 24 {
-		buyers.Go(func() {
-			for n := 0; ctx.Err() == nil; n++ {
-				if err := sale.buy(t.Context(), fmt.Sprint("b", b, "-", n)); err != nil {
-					if t.Context().Err() == nil { // else the test has failed, and they do not finish
-						t.Error(err)
-					}
-					return
-				}
-			}
-		})
-	}
+	buyers := sale.begin(ctx, t)
 	db := testbedtest.OpenSQL(t, s.database)
 	sells := func(what string) {
 		t.Helper()
@@ -153,6 +130,42 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 	}
 	r := all[1]
 	r.want(t, http.StatusCreated, "POST", "/api/v1/orders", oneUnit)
+}
+
+// threeBehindProxy starts three instances. The database of the third is behind the proxy.
+func threeBehindProxy(t *testing.T, s stage, flags ...string) (all []*instance, proxy *testbed.Proxy) {
+	t.Helper()
+	u, err := url.Parse(s.database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy = testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	for i, database := range []string{s.database, s.database, u.String()} {
+		args := []string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"}
+		all = append(all, spawn(t, append(args, flags...)...))
+	}
+	return all, proxy
+}
+
+// begin starts 24 buyers, who buy until ctx ends.
+func (s *faultySale) begin(ctx context.Context, t *testing.T) *sync.WaitGroup {
+	t.Helper()
+	buyers := new(sync.WaitGroup)
+	t.Cleanup(buyers.Wait)
+	for b := range 24 {
+		buyers.Go(func() {
+			for n := 0; ctx.Err() == nil; n++ {
+				if err := s.buy(t.Context(), fmt.Sprint("b", b, "-", n)); err != nil {
+					if t.Context().Err() == nil { // else the test has failed, and they do not finish
+						t.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	return buyers
 }
 
 // soldUnder returns the latest fence under which units of the SKU a were sold.

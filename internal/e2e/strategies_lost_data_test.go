@@ -29,37 +29,7 @@ import (
 func TestLockServiceThatLostItsData(t *testing.T) {
 	t.Parallel()
 	for name, begin := range map[string]func(t *testing.T) (address string, loseData func(context.Context) error){
-		"zookeeper": func(t *testing.T) (string, func(context.Context) error) {
-			t.Helper()
-			z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
-			session, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: []string{z.Addr()}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer session.Close(context.WithoutCancel(t.Context()))
-			if err := session.EnsureContainer(t.Context(), "/other"); err != nil {
-				t.Fatal(err)
-			}
-			changes(t, func(ctx context.Context) error {
-				_, err := session.Set(ctx, "/other", nil, -1)
-				return err
-			})
-			return z.Addr(), z.RestartEmpty
-		},
-		"etcd": func(t *testing.T) (string, func(context.Context) error) {
-			t.Helper()
-			e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
-			client, err := etcdlock.NewClient(e.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer client.Close()
-			changes(t, func(ctx context.Context) error {
-				_, err := client.Put(ctx, "other", "")
-				return err
-			})
-			return e.Addr(), e.RestartEmpty
-		},
+		"zookeeper": zooKeeperWithData, "etcd": etcdWithData,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +86,41 @@ func TestLockServiceThatLostItsData(t *testing.T) {
 			}
 		})
 	}
+}
+
+// zooKeeperWithData starts a server that others have used, and returns how it loses its data.
+func zooKeeperWithData(t *testing.T) (address string, loseData func(context.Context) error) {
+	t.Helper()
+	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
+	session, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: []string{z.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close(context.WithoutCancel(t.Context()))
+	if err := session.EnsureContainer(t.Context(), "/other"); err != nil {
+		t.Fatal(err)
+	}
+	changes(t, func(ctx context.Context) error {
+		_, err := session.Set(ctx, "/other", nil, -1)
+		return err
+	})
+	return z.Addr(), z.RestartEmpty
+}
+
+// etcdWithData is zooKeeperWithData for etcd.
+func etcdWithData(t *testing.T) (address string, loseData func(context.Context) error) {
+	t.Helper()
+	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	client, err := etcdlock.NewClient(e.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	changes(t, func(ctx context.Context) error {
+		_, err := client.Put(ctx, "other", "")
+		return err
+	})
+	return e.Addr(), e.RestartEmpty
 }
 
 // changes makes more changes than an order gets to that is tried again and again. One that the service does not confirm, on a

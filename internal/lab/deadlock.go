@@ -29,7 +29,7 @@ func deadlockLab() Lab {
 			"Release the first lock and start again if the second one is taken. Is that free of deadlocks? What else can happen?",
 			"The rows of two baskets are locked in opposite order on MariaDB. Which error does one of them get, and who retries in this project?",
 		},
-		run: runDeadlock, worker: basketWorker,
+		Script: runDeadlock, worker: basketWorker,
 	}
 }
 

@@ -34,7 +34,8 @@ func failoverLab() Lab {
 			"Let A write before B reads. Why is the write of A accepted, and why is that no error?",
 			"Set the clock of the replica back by an hour. Which token does B get, and how does the shop sell again?",
 		},
-		run: runFailover, worker: orderWorker,
+		Needs:  []string{"redis-server"},
+		Script: runFailover, worker: orderWorker,
 	}
 }
 

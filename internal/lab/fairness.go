@@ -33,7 +33,8 @@ func fairnessLab() Lab {
 			"Let a process that polls pause for 5 ms after each release. Who starves now, and what is the price in throughput?",
 			"Why do the callers of one process share one place in the queue (driver.Turns)? Compare the hand-offs with Config.Unshared.",
 		},
-		run: runFairness, worker: fairnessWorker,
+		Needs:  []string{"redis-server"},
+		Script: runFairness, worker: fairnessWorker,
 	}
 }
 

@@ -33,7 +33,7 @@ func foreignReleaseLab() Lab {
 			"Why does the owner have to be random? What happens with the host name, or with the id of the process?",
 			"A releases twice: the reply of the first release was lost. What must the second one return? Read release.lua.",
 		},
-		run: runForeignRelease, worker: orderWorker,
+		Script: runForeignRelease, worker: orderWorker,
 	}
 }
 

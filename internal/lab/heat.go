@@ -37,7 +37,7 @@ func heatLab() Lab {
 			"Sell the last ten units of a segmented SKU. Why does it lose its advantage there?",
 			"Run shop lab throughput with a rate below the limit of all strategies. Which differences remain in the latencies?",
 		},
-		run: runHeat, worker: heatWorker,
+		Script: runHeat, worker: heatWorker,
 	}
 }
 

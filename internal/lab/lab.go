@@ -20,8 +20,10 @@ type Lab struct {
 	Cure      string    `json:"cure"`
 	Links     []Link    `json:"links"` // to the code of the cure, and to its test
 	Exercises [3]string `json:"exercises"`
+	Needs     []string  `json:"needs,omitempty"` // servers: if one is not installed, a run is inconclusive
 
-	run    func(ctx context.Context, r *Run)    // a script, see [attempt]
+	Script func(ctx context.Context, r *Run) `json:"-"` // see [attempt]
+
 	worker func(ctx context.Context, w *Worker) // what its processes do, a script too; nil if it has none of its own
 }
 
@@ -46,8 +48,8 @@ func (v Verdict) ExitCode() int {
 	return map[Verdict]int{Shown: 0, NotShown: 1, Inconclusive: 3}[v]
 }
 
-// labTimeout is how long a lab may take. It is several times what it takes on a slow machine.
-const labTimeout = 2 * time.Minute
+// labTimeout is how long a lab may take. At full size, the longest lab takes about 10 s.
+const labTimeout = 30 * time.Second
 
 // All returns the labs, in the order of their numbers.
 func All() []Lab {
@@ -79,13 +81,13 @@ type Config struct {
 	Seen       func(s Event) // called with each step, from one goroutine at a time; may be nil
 }
 
-// Do runs a lab. It returns the result when all processes and servers of the lab have ended. It blocks at most two minutes, or until
-// ctx ends: both make the result inconclusive.
+// Do runs a lab. It returns the result when all processes and servers of the lab have ended. The run ends after 30 s, or
+// when ctx ends: both make the result inconclusive.
 func (l Lab) Do(ctx context.Context, c Config) Result {
 	ctx, cancel := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("the lab took longer than %v", labTimeout))
 	defer cancel()
 	r := &Run{Config: c, lab: l, began: time.Now()}
-	err := attempt(func() { l.run(ctx, r) })
+	err := attempt(func() { l.Script(ctx, r) })
 	err = errors.Join(err, r.close())
 	return r.result(context.Cause(ctx), err)
 }

@@ -33,7 +33,7 @@ func lateCheckLab() Lab {
 			"Add the column version to the WHERE of the late check. Which of the two holders is refused now?",
 			"The store of your files supports only \"write if the token is not smaller\". What must the holder do before it reads?",
 		},
-		run: runLateCheck, worker: lateCheckWorker,
+		Script: runLateCheck, worker: lateCheckWorker,
 	}
 }
 

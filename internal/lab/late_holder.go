@@ -26,14 +26,16 @@ type LateHolder struct {
 }
 
 // LateTTL is how long the lease lasts, and latePause the least time that it is over when the holder writes: long enough to be seen.
+// lateTimeout bounds all of it, also if the stores are slow or paused.
 const (
-	LateTTL   = time.Second
-	latePause = time.Second
+	LateTTL     = time.Second
+	latePause   = time.Second
+	lateTimeout = 2 * time.Minute
 )
 
 // Do runs the process. It returns when the process has written and ended.
 func (l LateHolder) Do(ctx context.Context, c Config) error {
-	ctx, cancel := context.WithTimeout(ctx, labTimeout)
+	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
 	r := &Run{Config: c, lab: pausedHolderLab()}
 	err := attempt(func() { l.run(ctx, r) })

@@ -30,7 +30,7 @@ func leaseExpiresLab() Lab {
 			"Let A write before B does. Is the write of A accepted although its lease has expired? Is that an error? Read late_write_test.go.",
 			"Let admit in fenced.go accept every token, and run the lab again. Which outcome has the write of A now, and for which work would that be wrong?",
 		},
-		run: runLeaseExpires, worker: orderWorker,
+		Script: runLeaseExpires, worker: orderWorker,
 	}
 }
 

@@ -28,7 +28,7 @@ func lostUpdateLab() Lab {
 			"Which isolation level would make the naive write safe on your database, and what would the second process see?",
 			"Read how for-update avoids the lost update. What does the second process do meanwhile, and what does that cost a hot SKU?",
 		},
-		run: runLostUpdate, worker: orderWorker,
+		Script: runLostUpdate, worker: orderWorker,
 	}
 }
 

@@ -24,7 +24,7 @@ func mutexLab() Lab {
 			"How many units does local oversell with two instances, and with six? Explain the trend.",
 			"Put all buyers on one of three instances. Is local exact then? What happens when that instance is replaced during the sale?",
 		},
-		run: runMutex,
+		Script: runMutex,
 	}
 }
 

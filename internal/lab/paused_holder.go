@@ -30,7 +30,7 @@ func pausedHolderLab() Lab {
 			"A worker of a lab stops at named points: see the constants in order_worker.go. Let A stop at commit, where its transaction has the row and is about to " +
 				"be committed, and pause it there. What do B and the database do then?",
 		},
-		run: runPausedHolder, worker: orderWorker,
+		Script: runPausedHolder, worker: orderWorker,
 	}
 }
 

@@ -29,7 +29,7 @@ func payOrExpireLab() Lab {
 			"Would UPDATE orders SET status = 'CONFIRMED' WHERE id = ? AND status = 'PENDING' be enough? Which clock decides then?",
 			"Extend the order by a minute before the bank is called. Which of the two outcomes becomes rarer, and what does that cost other customers?",
 		},
-		run: runPayOrExpire, worker: payOrExpireWorker,
+		Script: runPayOrExpire, worker: payOrExpireWorker,
 	}
 }
 

@@ -29,7 +29,8 @@ func redlockLab() Lab {
 			"The servers keep their data with appendfsync everysec, and one loses power. Why is waiting for a TTL not enough then?",
 			"Read how redlock makes tokens without a shared counter. Why does each token exceed the previous one if two majorities share one server?",
 		},
-		run: runRedlock, worker: redlockWorker,
+		Needs:  []string{"redis-server"},
+		Script: runRedlock, worker: redlockWorker,
 	}
 }
 

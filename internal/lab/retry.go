@@ -34,7 +34,7 @@ func retryLab() Lab {
 			"Redis holds the keys, and MySQL the orders. Which failure brings the second order back?",
 			"How long must a shop keep keys, and what happens to a retry after that time?",
 		},
-		run: runRetry,
+		Script: runRetry,
 	}
 }
 

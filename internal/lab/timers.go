@@ -33,7 +33,7 @@ func timersLab() Lab {
 			"The overdue scan waits two seconds before it takes a timer. What happens if it waits for no time, or for a minute?",
 			"Empty Redis with FLUSHALL while the rows wait. Which timers fire late, and by how much?",
 		},
-		run: runTimers, worker: timersWorker,
+		Script: runTimers, worker: timersWorker,
 	}
 }
 

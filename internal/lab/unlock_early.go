@@ -29,7 +29,7 @@ func unlockEarlyLab() Lab {
 			"A COMMIT whose reply is lost may have happened or not. When may the holder release its lock then?",
 			"A framework offers a hook after the commit. What happens to the lock if the transaction is rolled back, or if the hook fails?",
 		},
-		run: runUnlockEarly, worker: orderWorker,
+		Script: runUnlockEarly, worker: orderWorker,
 	}
 }
 

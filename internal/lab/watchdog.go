@@ -30,7 +30,7 @@ func watchdogLab() Lab {
 			"The handler of a request panics while a watchdog renews its lock, and the server recovers. Compare with what dlock.Do does.",
 			"Which MaxHold suits work that takes 200 ms at the 99th percentile? What happens to the slowest request in a thousand?",
 		},
-		run: runWatchdog, worker: watchdogWorker,
+		Script: runWatchdog, worker: watchdogWorker,
 	}
 }
 

@@ -85,6 +85,11 @@ func TestLockModel(t *testing.T) {
 			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
 			op(1, 40, 50, try(1), granted("b", 7)),
 		}},
+	})
+}
+
+func TestLockModelOfRefusalsAndReleases(t *testing.T) {
+	judge(t, dlocktest.LockModel(), []handmade{
 		{"a free lock is refused", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(1), granted("a", 1)),
 			op(0, 11, 12, release("a"), ended(dlocktest.Done)),

@@ -20,16 +20,16 @@ export function Labs({run}) {
     ${error && html`<p class="bad" role="alert">${error}</p>`}
     ${lab && html`<p class="question"><b>${words(lab).question}</b></p><p class="expect">${t('expect')}: ${words(lab).expect}</p>
       <p class="muted">${t('byCommand')}: <code>go run ./cmd/shop lab run ${lab.name}</code></p>`}
-    ${lab && run?.name === lab.name && html`<${Walk} key=${lab.name} run=${run}><${Verdict} lab=${lab} result=${run.result} /><//>`}
+    ${lab && run?.name === lab.name && html`<${Walk} key=${lab.name} run=${run}><${Verdict} lab=${lab} words=${words(lab)} result=${run.result} /><//>`}
   </section>`;
 }
 
 // Verdict is what the run found, and why.
-function Verdict({lab, result}) {
+function Verdict({lab, words, result}) {
   const finding = (kind) => (f) => html`<li key=${f.text} class=${f.ok ? '' : 'bad'}>${f.ok ? '✓' : '✕'} ${t(kind)}: ${f.text}</li>`;
   return html`<p class=${`verdict ${result.verdict === 'shown' ? 'good' : 'bad'}`} role="status" data-verdict=${result.verdict}>${t(result.verdict)}${result.reason ? `: ${result.reason}` : ''}</p>
     <ul class="findings" lang="en">${(result.effects ?? []).map(finding('effect'))}${(result.cures ?? []).map(finding('cure'))}</ul>
-    <h3>${t('why')}</h3><p lang="en">${lab.why}</p><h3>${t('cure')}</h3><p lang="en">${lab.cure}</p>
+    <h3>${t('why')}</h3><p class="why">${words.why}</p><h3>${t('cure')}</h3><p class="why">${words.cure}</p>
     <h3>${t('inTheCode')}</h3><ul lang="en">${lab.links.map((l) => html`<li key=${l.path}>${l.text}: <code>${l.path}</code></li>`)}</ul>
     <h3>${t('exercises')}</h3><ol lang="en">${lab.exercises.map((e) => html`<li key=${e}>${e}</li>`)}</ol>`;
 }
