@@ -110,7 +110,7 @@ function SaleLane({lane, units, running}) {
   const over = Math.max(books?.oversold ?? 0, lane.accepted - units);
   const verdict = over > 0 ? `${t('oversold')} ${over}` : !books ? t('notAudited') : books.error ? books.error : books.broken?.length ? books.broken.join('; ') : running ? t('exactSoFar') : t('exact');
   return html`<article data-strategy=${lane.strategy}><h3>${lane.strategy} <code>${lane.sku}</code></h3>
-    <p class=${'verdict ' + (over > 0 || books?.broken?.length ? 'bad' : 'good')} role="status">${verdict}</p>
+    <p class=${'verdict ' + (over > 0 || books?.broken?.length ? 'bad' : books && !books.error ? 'good' : '')} role="status">${verdict}</p>
     <dl><div><dt>${t('sold')}</dt><dd data-figure="accepted">${lane.accepted}</dd></div>
       <div><dt>${t('refusedOrders')}</dt><dd data-figure="rejected">${lane.rejected}</dd></div>
       <div><dt>${t('unanswered')}</dt><dd data-figure="failed" title=${lane.failure}>${lane.failed}</dd></div>
