@@ -29,9 +29,9 @@ func listLabsCommand() cli.Command {
 				for _, l := range lab.All() {
 					needs := ""
 					if len(l.Needs) > 0 {
-						needs = "needs " + strings.Join(l.Needs, ", ")
+						needs = " (needs " + strings.Join(l.Needs, ", ") + ")"
 					}
-					fmt.Fprintf(table, "%d\t%s\t%s\t%s\n", l.Number, l.Name, needs, l.Question)
+					fmt.Fprintf(table, "%d\t%s\t%s%s\n", l.Number, l.Name, l.Question, needs)
 				}
 				return table.Flush()
 			}

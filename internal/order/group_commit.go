@@ -29,7 +29,7 @@ const (
 var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock.ErrRowLocked)
 
 // groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
-// comes when no transaction is open waits for nobody. The others wait for the open one, for longTransaction at most, and
+// comes when no transaction is open begins at once. The others wait for the open one, for longTransaction at most, and
 // share the next. Two at a time would be half as large: three instances sold a sixth less. A batch that fails costs the others a
 // repetition at most.
 //
@@ -130,7 +130,7 @@ func (g *groupCommit) runOne(group []*joining) bool {
 	return late.Stop()
 }
 
-// take takes those who came first, as many as a transaction may have. It returns nil if nobody waits: then none is open.
+// take takes those who came first, as many as a transaction may have. It returns nil if none waits: then no transaction is open.
 func (g *groupCommit) take() []*joining {
 	g.mu.Lock()
 	defer g.mu.Unlock()

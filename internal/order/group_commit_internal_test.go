@@ -49,7 +49,7 @@ func shared(t *testing.T, f func(t *testing.T, s *transactions, commit func(ctx 
 	})
 }
 
-// A batch waits for nobody while no transaction is open. Later batches share the next transaction. A batch that
+// A batch begins at once while no transaction is open. Later batches share the next transaction. A batch that
 // decides by earlier reads, or may wait for another row, has its own at once.
 func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
