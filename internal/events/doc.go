@@ -13,6 +13,7 @@
 // ring, not a queue. So a thousand listeners need no more memory than one, and a slow one delays nobody. The feed
 // indexes its listeners by order, customer and SKU, so an event wakes only those that it may be for
 // (TestListenersAreWokenForTheirEventsOnly).
+// While orders wait for a lease, the Publisher counts them four times a second.
 //
 // # Guarantees
 //
