@@ -142,7 +142,7 @@ func redisTrip(t *testing.T, address string) trip {
 func TestControlRoomButtons(t *testing.T) {
 	t.Parallel()
 	p := openRoom(t, product(t), nil, "net::ERR_", "Service Unavailable", "Bad Gateway", "400 (Bad Request)")
-	p.sell("redis", "redis", 1, 1)
+	p.sell("redis", "redis", 1, 1, 1)
 	if got := p.text("[role=alert]"); got != "want one or two strategies" {
 		t.Errorf("the page says %q of a sale that the room refuses", got)
 	}

@@ -92,16 +92,16 @@ func (p *roomPage) unhurt() {
 }
 
 // sell starts a sale with the form, and waits until the page shows it, or an error.
-func (p *roomPage) sell(first, second string, units, attempts int) {
+func (p *roomPage) sell(first, second string, units, attempts, buyers int) {
 	p.t.Helper()
 	before := p.text(".lanes h3 code")
 	p.wait("a sale can be started", "document.querySelector('form#sale button:not([type], :disabled)')")
 	evaluate[bool](p.tab, p.t, fmt.Sprintf(`(() => {
 		const form = document.querySelector('form#sale');
-		form.first.value = %q; form.second.value = %q; form.units.value = %d; form.attempts.value = %d;
+		form.first.value = %q; form.second.value = %q; form.units.value = %d; form.attempts.value = %d; form.buyers.value = %d;
 		form.requestSubmit();
 		return true;
-	})()`, first, second, units, attempts))
+	})()`, first, second, units, attempts, buyers))
 	p.wait("the sale is shown", fmt.Sprintf("document.querySelector('[role=alert]') || (document.querySelector('.lanes h3 code')?.innerText ?? %q) !== %q", before, before))
 }
 
@@ -160,7 +160,7 @@ func (p *roomPage) figures(strategy string, attempts int64) stock.Audit {
 func TestControlRoomSellsAndBreaks(t *testing.T) {
 	t.Parallel()
 	p := openRoom(t, program, []string{"--redis", ownRedis(t)}, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
-	p.sell("naive", "redis", 50, 400)
+	p.sell("naive", "redis", 50, 400, 32)
 	p.ended()
 	if a := p.figures("naive", 400); a.Oversold() == 0 {
 		t.Error("naive has not oversold")
@@ -169,7 +169,7 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 		t.Errorf("redis sold %d of 50", a.Accepted())
 	}
 
-	p.sell("redis", "", 100_000, 1_000_000) // so that it lasts longer than the faults
+	p.sell("redis", "", 100_000, 1_000_000, 3) // so that it lasts longer than the faults
 	const accepted = "Number(document.querySelector('[data-strategy=redis] [data-figure=accepted]')?.innerText)"
 	p.wait("the second sale is under way", "document.querySelectorAll('.lanes article').length === 1 && "+accepted+" > 0")
 	for _, action := range []string{"late", "cut-off"} {
@@ -212,7 +212,7 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 	if a[0].Oversold() != 0 || len(a[0].Broken()) != 0 {
 		t.Errorf("%s: %v", sku, a[0].Broken())
 	}
-	p.sell("redis", "", 50, 400)
+	p.sell("redis", "", 50, 400, 32)
 	p.ended()
 	if a := p.figures("redis", 400); a.Accepted() != 50 {
 		t.Errorf("after the faults, redis sold %d of 50", a.Accepted())
