@@ -159,7 +159,7 @@ func (p *roomPage) figures(strategy string, attempts int64) stock.Audit {
 // buttons of the page have killed one instance, paused another, and cut the connections of the third.
 func TestControlRoomSellsAndBreaks(t *testing.T) {
 	t.Parallel()
-	p := openRoom(t, program, []string{"--redis", ownRedis(t)}, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
+	p := openRoom(t, product(t), []string{"--redis", ownRedis(t)}, "net::ERR_", "Service Unavailable", "Bad Gateway") // as what it reads from is killed
 	p.sell("naive", "redis", 50, 400, 32)
 	p.ended()
 	if a := p.figures("naive", 400); a.Oversold() == 0 {
