@@ -30,7 +30,7 @@ var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock
 
 // groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
 // comes when no transaction is open begins at once. The others wait for the open one, for longTransaction at most, and
-// share the next. Two at a time would be half as large: three instances sold a sixth less. A batch that fails costs the others a
+// share the next. Two at a time would be half as large. A batch that fails costs the others a
 // repetition at most.
 //
 // It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Eventually waits until done reports true, and fails the test if that takes three minutes. It asks after 5 ms, and then less and
-// less often, every 50 ms at the end: a page that is asked all the time draws nothing else.
+// Eventually waits until done reports true, and fails the test if that takes three minutes. It asks after 5 ms, then
+// less and less often, and every 50 ms at the end. A page that is asked all the time draws nothing else.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	pause := 5 * time.Millisecond
