@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,23 +57,34 @@ func (s *luaSale) buy(ctx context.Context, key string) error {
 	return nil
 }
 
+// begin starts 16 buyers, who buy until ctx ends. When all of them pay, a few are left.
+func (s *luaSale) begin(ctx context.Context, t *testing.T) *sync.WaitGroup {
+	t.Helper()
+	last := testbedtest.Size(4, 16) // buyers in the end: few have paid before their orders expire, also where all is slow
+	buyers := new(sync.WaitGroup)
+	for b := range 16 {
+		buyers.Go(func() {
+			for n := 0; ctx.Err() == nil && (b < last || s.pays.Load() == 0); n++ {
+				if err := s.buy(t.Context(), fmt.Sprint("b", b, "-", n)); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return buyers
+}
+
 // Three instances sell by lua through faults, while customers buy, pay, cancel and forget to pay. An instance is
 // killed after it has taken units. Redis is emptied, and rolled back to more and to fewer units. Replies to COMMIT
 // are lost. In the end every unit is sold, and paid for once.
 func TestLuaThroughFaults(t *testing.T) {
 	testbedtest.Measured(t)
 	s := newStage(t)
-	u, err := url.Parse(s.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := testbedtest.StartProxy(t, u.Host)
-	u.Host = proxy.Addr()
+	all, proxy := threeBehindProxy(t, s, "--order-ttl", "3s")
 	sale := &luaSale{faultySale: faultySale{client: customers(t)}}
-	var all []*instance
-	for i, database := range []string{s.database, s.database, u.String()} {
-		all = append(all, spawn(t, "--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000", "--order-ttl", "3s"))
-		sale.urls = append(sale.urls, all[i].url)
+	for _, r := range all {
+		sale.urls = append(sale.urls, r.url)
 	}
 	units := int64(testbedtest.Size(120, 20_000))
 	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":"lua"}`, units))
@@ -86,18 +96,7 @@ func TestLuaThroughFaults(t *testing.T) {
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	last := testbedtest.Size(4, 16) // buyers in the end: few have paid before their orders expire, also where all is slow
-	var buyers sync.WaitGroup
-	for b := range 16 {
-		buyers.Go(func() {
-			for n := 0; ctx.Err() == nil && (b < last || sale.pays.Load() == 0); n++ {
-				if err := sale.buy(t.Context(), fmt.Sprint("b", b, "-", n)); err != nil {
-					t.Error(err)
-					return
-				}
-			}
-		})
-	}
+	buyers := sale.begin(ctx, t)
 	sells := func(what string) {
 		t.Helper()
 		before := sale.placed.Load()

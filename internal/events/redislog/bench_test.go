@@ -16,6 +16,22 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
+// processorTime returns the seconds of user time that a Redis has used.
+func processorTime(b *testing.B, url string) (seconds float64) {
+	b.Helper()
+	opts, err := redis.ParseURL(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	rdb := redis.NewClient(opts)
+	defer rdb.Close()
+	cpu := rdb.InfoMap(b.Context(), "cpu").Item("CPU", "used_cpu_user")
+	if _, err := fmt.Sscan(cpu, &seconds); err != nil {
+		b.Fatal(err)
+	}
+	return seconds
+}
+
 // BenchmarkEvents measures an event from one of three instances to the listeners of all three: 500 at a time, as under load.
 func BenchmarkEvents(b *testing.B) {
 	server := testbedtest.StartRedis(b, testbed.RedisConfig{})
@@ -76,16 +92,5 @@ func BenchmarkEvents(b *testing.B) {
 		}
 	}
 	b.StopTimer()
-	opts, err := redis.ParseURL(server.URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	rdb := redis.NewClient(opts)
-	defer rdb.Close()
-	cpu := rdb.InfoMap(b.Context(), "cpu").Item("CPU", "used_cpu_user")
-	var seconds float64
-	if _, err := fmt.Sscan(cpu, &seconds); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(seconds*1e9/float64(b.N), "redis-ns/op")
+	b.ReportMetric(processorTime(b, server.URL())*1e9/float64(b.N), "redis-ns/op")
 }

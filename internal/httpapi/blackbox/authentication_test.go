@@ -198,7 +198,13 @@ func TestOpenPathsNeedNoAuthentication(t *testing.T) {
 // newStore returns a database of its own.
 func newStore(tb testing.TB) *sqlstore.Store {
 	tb.Helper()
-	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: "sqlite:" + tb.TempDir() + "/shop.db", Instance: "i1"})
+	return openStore(tb, "sqlite:"+tb.TempDir()+"/shop.db")
+}
+
+// openStore opens a database until the test ends, and migrates it.
+func openStore(tb testing.TB, url string) *sqlstore.Store {
+	tb.Helper()
+	store, err := sqlstore.Open(tb.Context(), sqlstore.Config{URL: url, Instance: "i1"})
 	if err != nil {
 		tb.Fatal(err)
 	}

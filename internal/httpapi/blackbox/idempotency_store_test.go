@@ -14,7 +14,6 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
 
@@ -90,6 +89,46 @@ func TestFailedRetryReturnsTheStoredResponse(t *testing.T) {
 	}
 }
 
+// postKeyed returns a POST request with a key, and with a body of JSON unless that is empty.
+func postKeyed(path, body, key string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	if body != "" {
+		r.Header.Set("Content-Type", jsonType)
+	}
+	r.Header.Set("Idempotency-Key", key)
+	return r
+}
+
+// allAtOnce sends a request with one key twenty times at once, and returns the answers and how many are replays.
+func allAtOnce(instances []*shop, path, body, key string) (answers []string, replays int) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	answers = make([]string, 20)
+	start := make(chan struct{})
+	for i := range answers {
+		all.Go(func() {
+			<-start
+			var (
+				status int
+				header http.Header
+				answer []byte
+			)
+			for again := true; again; again = status == http.StatusServiceUnavailable && strings.Contains(string(answer), "problems/lock-timeout") {
+				status, header, answer = instances[i%len(instances)].do(postKeyed(path, body, key))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			answers[i] = fmt.Sprint(status, header["Location"], header["Content-Type"], string(answer))
+			if header.Get("Idempotent-Replayed") != "" {
+				replays++
+			}
+		})
+	}
+	close(start)
+	all.Wait()
+	return answers, replays
+}
+
 // TestOneKeyManyInstances sends each request many times at once, with one key, to instances that
 // share nothing but the database.
 func TestOneKeyManyInstances(t *testing.T) {
@@ -97,14 +136,7 @@ func TestOneKeyManyInstances(t *testing.T) {
 	url := "sqlite:" + t.TempDir() + "/shop.db"
 	var instances []*shop
 	for range 3 {
-		store, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url, Instance: "i1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = store.Close() })
-		if err := store.Migrate(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		store := openStore(t, url)
 		strategies := stock.NewStrategies(stock.Lockers{})
 		instances = append(instances, newHandler(t, httpapi.Config{
 			Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
@@ -126,37 +158,7 @@ func TestOneKeyManyInstances(t *testing.T) {
 		{paid + "/cancel", "", 409}, // by the state of the order, which stores nothing
 		{"/api/v1/skus/s1/restock", `{"quantity":7}`, 200},
 	} {
-		var all sync.WaitGroup
-		answers := make([]string, 20)
-		var mu sync.Mutex
-		replays := 0
-		start := make(chan struct{})
-		for i := range answers {
-			all.Go(func() {
-				<-start
-				var (
-					status int
-					header http.Header
-					body   []byte
-				)
-				for again := true; again; again = status == http.StatusServiceUnavailable && strings.Contains(string(body), "problems/lock-timeout") {
-					r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
-					if c.body != "" {
-						r.Header.Set("Content-Type", jsonType)
-					}
-					r.Header.Set("Idempotency-Key", "k-"+c.path[len(c.path)-4:]+fmt.Sprint(c.want))
-					status, header, body = instances[i%len(instances)].do(r)
-				}
-				mu.Lock()
-				defer mu.Unlock()
-				answers[i] = fmt.Sprint(status, header["Location"], header["Content-Type"], string(body))
-				if header.Get("Idempotent-Replayed") != "" {
-					replays++
-				}
-			})
-		}
-		close(start)
-		all.Wait()
+		answers, replays := allAtOnce(instances, c.path, c.body, "k-"+c.path[len(c.path)-4:]+fmt.Sprint(c.want))
 		for _, a := range answers {
 			if a != answers[0] || !strings.HasPrefix(a, fmt.Sprint(c.want)) {
 				t.Errorf("%s: %s and %s", c.path, answers[0], a)
@@ -189,12 +191,7 @@ func TestResponseWithoutEffectIsNotStored(t *testing.T) {
 	fresh := 0
 	send := func(path, body string) (status int, answer string) {
 		fresh++
-		r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
-		if body != "" {
-			r.Header.Set("Content-Type", jsonType)
-		}
-		r.Header.Set("Idempotency-Key", fmt.Sprint("k", fresh))
-		status, header, text := s.do(r)
+		status, header, text := s.do(postKeyed(path, body, fmt.Sprint("k", fresh)))
 		if header.Get("Idempotent-Replayed") != "" {
 			t.Errorf("%s with a fresh key is replayed", path)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -115,12 +114,7 @@ func keyed(key string) map[string]*http.Request {
 		if op.method != http.MethodPost {
 			continue
 		}
-		r := httptest.NewRequest(op.method, op.path, strings.NewReader(op.body))
-		if op.body != "" {
-			r.Header.Set("Content-Type", jsonType)
-		}
-		r.Header.Set("Idempotency-Key", key)
-		all[op.path] = r
+		all[op.path] = postKeyed(op.path, op.body, key)
 	}
 	return all
 }
@@ -249,12 +243,7 @@ func TestScopes(t *testing.T) {
 		{"/api/v1/skus/s1/restock", `{"quantity":1}`},
 		{"/api/v1/skus/s2/restock", `{"quantity":1}`},
 	} {
-		r := httptest.NewRequest(http.MethodPost, c.path, strings.NewReader(c.body))
-		if c.body != "" {
-			r.Header.Set("Content-Type", jsonType)
-		}
-		r.Header.Set("Idempotency-Key", "k1")
-		if status, header, answer := s.send(t, r); status >= 400 || header.Get("Idempotent-Replayed") != "" || m.work != i+1 {
+		if status, header, answer := s.send(t, postKeyed(c.path, c.body, "k1")); status >= 400 || header.Get("Idempotent-Replayed") != "" || m.work != i+1 {
 			t.Errorf("%s %s: %d %v %v after %d", c.path, c.body, status, header, answer, m.work)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
@@ -44,6 +43,16 @@ func (v *victims) Initialize(db *gorm.DB) error {
 		db.Callback().Row().After("gorm:row").Register("victims", count),
 		db.Callback().Query().After("gorm:query").Register("victims", count),
 	)
+}
+
+// randomBasket returns an order of a few of the SKUs. Their sequence is ascending, or descending for an odd side.
+func randomBasket(skus []string, side int) order.Purchase {
+	var items []order.Item
+	for _, i := range rand.Perm(len(skus))[:1+rand.N(5)] {
+		items = append(items, order.Item{SKU: skus[i], Quantity: 1 + rand.N(int64(3))})
+	}
+	slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
+	return order.Purchase{Customer: fmt.Sprint("c", rand.N(16)), Items: items}
 }
 
 // Two instances place random baskets with their SKUs in opposite orders, with all strategies, limits and keys.
@@ -75,12 +84,8 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 		group.Go(func() {
 			svc := services[side%2]
 			for n := range baskets / sides {
-				var items []order.Item
-				for _, i := range rand.Perm(len(skus))[:1+rand.N(5)] {
-					items = append(items, order.Item{SKU: skus[i], Quantity: 1 + rand.N(int64(3))})
-				}
-				slices.SortFunc(items, func(a, b order.Item) int { return strings.Compare(a.SKU, b.SKU) * (1 - 2*(side%2)) })
-				purchase := order.Purchase{Customer: fmt.Sprint("c", rand.N(16)), Items: items, Key: keyed("POST /orders", fmt.Sprint(side, "-", n), "")}
+				purchase := randomBasket(skus, side)
+				purchase.Key = keyed("POST /orders", fmt.Sprint(side, "-", n), "")
 				o, err := insist(t.Context(), func() (order.Order, error) { return svc.Place(t.Context(), purchase) })
 				_, isShort := errors.AsType[*stock.ShortageError](err)
 				_, over := errors.AsType[*order.LimitError](err)
@@ -159,12 +164,8 @@ func TestBasketIsPlacedAmongSingles(t *testing.T) {
 	create(t, s, "a", "conditional", 10_000_000)
 	create(t, s, "b", "conditional", 10_000_000)
 	buy := func(ctx context.Context, skus ...string) error {
-		var claims []stock.Claim
-		for _, sku := range skus {
-			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
-		}
-		r := request(1, skus...)
-		return errors.Join(s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}), r.Err)
+		r, err := placeOne(ctx, s, skus...)
+		return errors.Join(err, r.Err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var (

@@ -212,12 +212,8 @@ func TestRefusalHasTheNumbersThatItWasDecidedBy(t *testing.T) {
 		first := place(t, s, time.Hour, skus[0])
 		g := newGate(gate{before: "SELECT * FROM skus WHERE sku = ?"})
 		second, r, done := open(t, url, "two", g), request(1, skus...), make(chan error, 1)
-		var claims []stock.Claim
-		for _, sku := range skus {
-			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
-		}
 		go func() {
-			done <- second.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
+			done <- second.Commit(t.Context(), &order.Batch{Claims: conditionally(skus...), Requests: []*order.Request{r}})
 		}()
 		wait(t, "the look at the level", g.reached)
 		if err := settle(t.Context(), s, first.ID, order.Cancelled, ""); err != nil {

@@ -150,14 +150,16 @@ func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 	balanced(t, s, "other", 0, int64(bought))
 }
 
+// lockWaits counts the sessions of the database that wait for a row.
+const lockWaits = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN " +
+	"(SELECT id FROM information_schema.processlist WHERE db = DATABASE())"
+
 // waiting polls until as many sessions of the database wait for a row.
 func waiting(t *testing.T, db *gorm.DB, n int64) {
 	t.Helper()
 	until(t, 30*time.Second, "waiting for a row", func() bool {
 		var found int64
-		err := db.Raw("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN " +
-			"(SELECT id FROM information_schema.processlist WHERE db = DATABASE())").Scan(&found).Error
-		if err != nil {
+		if err := db.Raw(lockWaits).Scan(&found).Error; err != nil {
 			t.Fatal(err)
 		}
 		return found == n

@@ -105,6 +105,14 @@ func claim(sku string, w stock.Update, f dlock.Fence) []stock.Claim {
 	return []stock.Claim{{SKU: sku, Update: w, Fence: f}}
 }
 
+// conditionally claims SKUs to be written without a guard.
+func conditionally(skus ...string) (claims []stock.Claim) {
+	for _, sku := range skus {
+		claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
+	}
+	return claims
+}
+
 // soldBy returns a strategy of SKUs that can be written like that.
 func soldBy(w stock.Update) string {
 	if w == stock.Segmented {

@@ -90,6 +90,32 @@ func equal(t *testing.T, times int, do func(n int) (result any, err error)) idem
 	return answers[0]
 }
 
+// placedOnce fails the test unless equal orders that arrive at once at several instances are one order, whose answer is stored.
+func placedOnce(t *testing.T, services []*order.Service, stores []*sqlstore.Store, sku string) {
+	t.Helper()
+	once := keyed("POST /orders", sku, "one unit")
+	place := func(n int) (any, error) {
+		return ask(t.Context(), services[n%3], order.Purchase{
+			Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Key: once,
+		})
+	}
+	first := equal(t, 20, place)
+	if first.Status != 0 {
+		t.Fatalf("%s: %s", sku, first.Body)
+	}
+	if got, replayed := answered(place(1)); !replayed || gocmp.Diff(first, got) != "" {
+		t.Errorf("%s, later: %+v", sku, got)
+	}
+	if got, found, err := stores[1].Answer(t.Context(), once); err != nil || !found || gocmp.Diff(first, got) != "" {
+		t.Errorf("%s, looked up: %+v, %v, %v", sku, got, found, err)
+	}
+	once.Hash[0]++
+	if _, err := place(2); !errors.Is(err, idempotency.ErrReused) {
+		t.Errorf("%s, another payload: %v", sku, err)
+	}
+	balanced(t, stores[0], sku, 1, 0)
+}
+
 // Twenty equal requests of any type that arrive at once at three instances have one effect and one answer. A later one
 // has the same answer, and another payload has none.
 func TestEqualRequestsAreOne(t *testing.T) {
@@ -105,27 +131,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 		ctx, s := t.Context(), stores[0]
 		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1, "redis-cohort": 1, "lua": 1, "segmented": 1} {
 			create(t, s, sku, sku, units)
-			once := keyed("POST /orders", sku, "one unit")
-			place := func(n int) (any, error) {
-				return ask(ctx, services[n%3], order.Purchase{
-					Customer: "c1", Items: []order.Item{{SKU: sku, Quantity: 1}}, Key: once,
-				})
-			}
-			first := equal(t, 20, place)
-			if first.Status != 0 {
-				t.Fatalf("%s: %s", sku, first.Body)
-			}
-			if got, replayed := answered(place(1)); !replayed || gocmp.Diff(first, got) != "" {
-				t.Errorf("%s, later: %+v", sku, got)
-			}
-			if got, found, err := stores[1].Answer(ctx, once); err != nil || !found || gocmp.Diff(first, got) != "" {
-				t.Errorf("%s, looked up: %+v, %v, %v", sku, got, found, err)
-			}
-			once.Hash[0]++
-			if _, err := place(2); !errors.Is(err, idempotency.ErrReused) {
-				t.Errorf("%s, another payload: %v", sku, err)
-			}
-			balanced(t, s, sku, 1, 0)
+			placedOnce(t, services, stores, sku)
 		}
 		target := order.Target{ID: place(t, s, time.Minute, "conditional").ID}
 		for route, do := range map[string]func(n int, once *idempotency.Request) (any, error){

@@ -105,11 +105,7 @@ func TestWhatCountsAgainstALimit(t *testing.T) {
 			t.Helper()
 			r := request(quantity, skus...)
 			r.MaxOpen, r.TTL, r.Order.CustomerID = maxOpen, ttl, customer
-			var claims []stock.Claim
-			for _, sku := range skus {
-				claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
-			}
-			if err := s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}); err != nil {
+			if err := s.Commit(ctx, &order.Batch{Claims: conditionally(skus...), Requests: []*order.Request{r}}); err != nil {
 				t.Fatal(err)
 			}
 			return r.Order, r.Err

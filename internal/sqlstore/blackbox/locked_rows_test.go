@@ -2,17 +2,75 @@ package blackbox_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"sync"
 	"testing"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
+
+// placeOne tries to place an order of one unit of each SKU.
+func placeOne(ctx context.Context, s *sqlstore.Store, skus ...string) (*order.Request, error) {
+	r := request(1, skus...)
+	return r, s.Commit(ctx, &order.Batch{Claims: conditionally(skus...), Requests: []*order.Request{r}})
+}
+
+// startAll starts all functions at once. Their errors are complete when over is closed.
+func startAll(functions ...func() error) (errs []error, over <-chan struct{}) {
+	var crowd sync.WaitGroup
+	errs = make([]error, len(functions))
+	for i, f := range functions {
+		crowd.Go(func() { errs[i] = f() })
+	}
+	done := make(chan struct{})
+	go func() {
+		crowd.Wait()
+		close(done)
+	}()
+	return errs, done
+}
+
+// mostWaiting returns how many sessions at most waited for a row at the same time, until over is closed.
+func mostWaiting(t *testing.T, db *sql.DB, over <-chan struct{}) (most int) {
+	t.Helper()
+	for done := false; !done; {
+		select {
+		case <-over:
+			done = true
+		case <-time.After(150 * time.Millisecond): // InnoDB refreshes its table of locks after 100 ms without a read
+		}
+		var n int
+		if err := db.QueryRowContext(t.Context(), lockWaits).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// refusesAtOnce fails the test unless orders of the locked SKU bad are refused quickly, and those of good are placed.
+func refusesAtOnce(t *testing.T, s *sqlstore.Store) {
+	t.Helper()
+	began := time.Now()
+	for range 100 { // each would take two seconds if it waited
+		if _, err := placeOne(t.Context(), s, "bad"); !errors.Is(err, stock.ErrRowLocked) {
+			t.Fatalf("%v, want ErrRowLocked", err)
+		}
+		if _, err := placeOne(t.Context(), s, "good"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	took := time.Since(began)
+	t.Logf("100 refusals and 100 orders of another SKU took %v", took)
+	if took > time.Minute {
+		t.Errorf("100 refusals took %v", took)
+	}
+}
 
 // A session keeps the row of one SKU locked. Orders, payments and restocks of it wait on a quarter of the connections.
 // Once they have waited in vain, others are refused at once without a connection. When the row is free the SKU is sold
@@ -24,17 +82,9 @@ func TestLockedRowUsesFewConnections(t *testing.T) {
 	for _, sku := range []string{"bad", "good"} {
 		create(t, s, sku, "conditional", 1000)
 	}
-	place := func(ctx context.Context, skus ...string) (*order.Request, error) {
-		r := request(1, skus...)
-		var claims []stock.Claim
-		for _, sku := range skus {
-			claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
-		}
-		return r, s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}})
-	}
 	var unpaid []string
 	for range 20 {
-		r, err := place(t.Context(), "bad")
+		r, err := placeOne(t.Context(), s, "bad")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -51,77 +101,69 @@ func TestLockedRowUsesFewConnections(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	var crowd sync.WaitGroup
-	refused := make(chan error, 100)
-	for i := range 20 {
-		crowd.Go(func() { _, err := place(ctx, "bad"); refused <- err })
-		crowd.Go(func() { _, err := place(ctx, "bad", "good"); refused <- err })
-		crowd.Go(func() {
-			_, _, err := s.Settle(ctx, order.Target{ID: unpaid[i]}, order.Confirmed, "p")
-			refused <- err
-		})
-		crowd.Go(func() { _, err := s.Restock(ctx, "bad", 1, nil); refused <- err })
+	var crowd []func() error
+	for _, id := range unpaid {
+		crowd = append(crowd,
+			func() error { _, err := placeOne(ctx, s, "bad"); return err },
+			func() error { _, err := placeOne(ctx, s, "bad", "good"); return err },
+			func() error { _, _, err := s.Settle(ctx, order.Target{ID: id}, order.Confirmed, "p"); return err },
+			func() error { _, err := s.Restock(ctx, "bad", 1, nil); return err },
+		)
 	}
-	over := make(chan struct{})
-	go func() {
-		crowd.Wait()
-		close(over)
-	}()
-	most := 0
-	for done := false; !done; {
-		select {
-		case <-over:
-			done = true
-		case <-time.After(150 * time.Millisecond): // InnoDB refreshes its table of locks after 100 ms without a read
-		}
-		var n int
-		err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id IN "+
-			"(SELECT id FROM information_schema.processlist WHERE db = DATABASE())").Scan(&n)
-		if err != nil {
-			t.Fatal(err)
-		}
-		most = max(most, n)
-	}
+	refused, over := startAll(crowd...)
+	most := mostWaiting(t, db, over)
+	t.Logf("%d sessions waited at most", most)
 	if most < 2 || most > 8+1 { // and a probe
 		t.Errorf("%d sessions waited for the row at the same time, want 9 at most", most)
 	}
-	close(refused)
-	for err := range refused {
+	for _, err := range refused {
 		if !errors.Is(err, stock.ErrRowLocked) {
 			t.Errorf("%v, want ErrRowLocked", err)
 		}
 	}
-	began := time.Now()
-	for range 100 { // each would take two seconds if it waited
-		if _, err := place(t.Context(), "bad"); !errors.Is(err, stock.ErrRowLocked) {
-			t.Fatalf("%v, want ErrRowLocked", err)
-		}
-		if _, err := place(t.Context(), "good"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Logf("%d sessions waited at most; 100 refusals and 100 orders of another SKU took %v", most, time.Since(began))
-	if took := time.Since(began); took > time.Minute {
-		t.Errorf("100 refusals took %v", took)
-	}
+	refusesAtOnce(t, s)
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	for {
-		_, err := place(ctx, "bad")
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, stock.ErrRowLocked) {
+	until(t, time.Minute, "sold again", func() bool {
+		_, err := placeOne(ctx, s, "bad")
+		if err != nil && !errors.Is(err, stock.ErrRowLocked) {
 			t.Fatal(err)
 		}
-		<-time.After(10 * time.Millisecond)
-	}
+		return err == nil
+	})
 	for _, sku := range []string{"bad", "good"} {
 		if a := auditOf(t, s, sku); !a.OK() {
 			t.Errorf("%+v %q", a, a.Broken())
 		}
 	}
+}
+
+// placeFor tries to place an order of one unit of the SKU a for a customer.
+func placeFor(ctx context.Context, s *sqlstore.Store, customer string, ttl time.Duration) (*order.Request, error) {
+	r := request(1, "a")
+	r.Order.CustomerID, r.MaxOpen, r.TTL = customer, 1000, ttl
+	err := s.Commit(ctx, &order.Batch{Claims: conditionally("a"), Requests: []*order.Request{r}})
+	return r, errors.Join(err, r.Err)
+}
+
+// sellToOther places, pays and reads orders of the customer other for a second. It returns how many, and how long they took.
+func sellToOther(t *testing.T, s *sqlstore.Store) (n int, took time.Duration) {
+	t.Helper()
+	began := time.Now()
+	for ; time.Since(began) < time.Second; n++ {
+		r, err := placeFor(t.Context(), s, "other", time.Hour)
+		if err == nil {
+			err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p")
+		}
+		if err == nil {
+			_, err = s.Order(t.Context(), r.Order.ID, "")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return n, time.Since(began)
 }
 
 // A session has the rows of forty orders and of forty customers. A waiter for them keeps no connection. With four
@@ -133,19 +175,13 @@ func TestHeldRowKeepsNoConnection(t *testing.T) {
 	open(t, url, "one", raw)
 	s := opened(t, sqlstore.Config{URL: url, Instance: "two", Connections: 4})
 	create(t, s, "a", "conditional", 1000)
-	place := func(ctx context.Context, customer string, ttl time.Duration) (*order.Request, error) {
-		r := request(1, "a")
-		r.Order.CustomerID, r.MaxOpen, r.TTL = customer, 1000, ttl
-		err := s.Commit(ctx, &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}})
-		return r, errors.Join(err, r.Err)
-	}
 	var held []string
 	for i := range 40 {
 		ttl := time.Hour
 		if i%2 == 1 {
 			ttl = 0 // it is late, and a read of it waits for the session
 		}
-		r, err := place(t.Context(), "held", ttl)
+		r, err := placeFor(t.Context(), s, "held", ttl)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,57 +192,33 @@ func TestHeldRowKeepsNoConnection(t *testing.T) {
 
 	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 	defer leave()
-	var crowd sync.WaitGroup
-	defer crowd.Wait()
-	waited := make(chan error, 4*len(held))
+	var crowd []func() error
 	for i, id := range held {
-		crowd.Go(func() {
-			_, _, err := s.Settle(ctx, order.Target{ID: id}, order.Confirmed, "p")
-			waited <- err
-		})
-		crowd.Go(func() {
-			_, _, err := s.Extend(ctx, order.Target{ID: id}, time.Second, time.Hour*2)
-			waited <- err
-		})
-		crowd.Go(func() {
-			_, err := place(ctx, "held", time.Hour)
-			waited <- err
-		})
+		crowd = append(crowd,
+			func() error { _, _, err := s.Settle(ctx, order.Target{ID: id}, order.Confirmed, "p"); return err },
+			func() error { _, _, err := s.Extend(ctx, order.Target{ID: id}, time.Second, time.Hour*2); return err },
+			func() error { _, err := placeFor(ctx, s, "held", time.Hour); return err },
+		)
 		if i%2 == 1 {
-			crowd.Go(func() {
-				_, err := s.Order(ctx, id, "")
-				waited <- err
-			})
+			crowd = append(crowd, func() error { _, err := s.Order(ctx, id, ""); return err })
 		}
 	}
-	began, n := time.Now(), 0
-	for ; time.Since(began) < time.Second; n++ {
-		r, err := place(t.Context(), "other", time.Hour)
-		if err == nil {
-			err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p")
-		}
-		if err == nil {
-			_, err = s.Order(t.Context(), r.Order.ID, "")
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	took := time.Since(began)
+	waited, over := startAll(crowd...)
+	defer func() { <-over }()
+	n, took := sellToOther(t, s)
 	t.Logf("%d orders of another customer in %v", n, took)
 	if n < 2 || took > 3*time.Second { // an order that waits for a connection has it after two seconds
 		t.Errorf("%d orders of another customer in %v", n, took)
 	}
-	crowd.Wait()
-	close(waited)
-	for err := range waited {
+	<-over
+	for _, err := range waited {
 		if !errors.Is(err, stock.ErrRowLocked) && !errors.Is(err, order.ErrCustomerBusy) {
 			t.Errorf("%v, want that the row is locked", err)
 		}
 	}
 	release()
 	releaseCustomer()
-	if _, err := place(t.Context(), "held", time.Hour); err != nil {
+	if _, err := placeFor(t.Context(), s, "held", time.Hour); err != nil {
 		t.Error(err)
 	}
 	if err := settle(t.Context(), s, held[0], order.Confirmed, "p"); err != nil {
@@ -231,7 +243,7 @@ func TestBatchWaitsForNoCustomer(t *testing.T) {
 	}
 	commit := func(requests []*order.Request) {
 		t.Helper()
-		if err := s.Commit(t.Context(), &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: requests}); err != nil {
+		if err := s.Commit(t.Context(), &order.Batch{Claims: conditionally("a"), Requests: requests}); err != nil {
 			t.Fatal(err)
 		}
 	}

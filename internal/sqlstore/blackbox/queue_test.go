@@ -57,6 +57,28 @@ func has(t *testing.T, q *timeout.Queue, id string, kinds ...string) {
 	}
 }
 
+// decided fails the test unless a queued order has the status want and keeps it.
+func decided(t *testing.T, s *sqlstore.Store, id string, want order.Status) {
+	t.Helper()
+	o, err := s.Order(t.Context(), id, "")
+	if err != nil || o.Status != want || want == order.Rejected && o.Reason == "" || want != order.Rejected && o.Reason != "" {
+		t.Errorf("%+v, want %s, %v", o, want, err)
+	}
+	again, err := dequeue(t, s, o)
+	moved, ok := errors.AsType[*order.StateError](err)
+	if !ok || cmp.Diff(o, moved.Order) != "" {
+		t.Errorf("%s again: %+v, %v", want, again, err)
+	}
+	if want == order.Pending {
+		return
+	}
+	for _, to := range []order.Status{order.Confirmed, order.Cancelled} {
+		if _, changed, err := s.Settle(t.Context(), order.Target{ID: id}, to, "p1"); changed || err != nil {
+			t.Errorf("%s to %s: changed %v, %v", want, to, changed, err)
+		}
+	}
+}
+
 // A queued order holds no units and has no ledger entry until it is placed. It leaves the queue once, with the timers
 // that belong to that way out.
 func TestLifeOfAQueuedOrder(t *testing.T) {
@@ -104,22 +126,7 @@ func TestLifeOfAQueuedOrder(t *testing.T) {
 		for id, want := range map[string]order.Status{
 			placed.ID: order.Pending, rejected.ID: order.Rejected, late.ID: order.Rejected, cancelled.ID: order.Cancelled,
 		} {
-			o, err := s.Order(ctx, id, "")
-			if err != nil || o.Status != want || want == order.Rejected && o.Reason == "" || want != order.Rejected && o.Reason != "" {
-				t.Errorf("%+v, want %s, %v", o, want, err)
-			}
-			again, err := dequeue(t, s, o)
-			moved, ok := errors.AsType[*order.StateError](err)
-			if !ok || cmp.Diff(o, moved.Order) != "" {
-				t.Errorf("%s again: %+v, %v", want, again, err)
-			}
-			if want != order.Pending {
-				for _, to := range []order.Status{order.Confirmed, order.Cancelled} {
-					if _, changed, err := s.Settle(ctx, order.Target{ID: id}, to, "p1"); changed || err != nil {
-						t.Errorf("%s to %s: changed %v, %v", want, to, changed, err)
-					}
-				}
-			}
+			decided(t, s, id, want)
 		}
 		has(t, q, rejected.ID)
 		has(t, q, cancelled.ID)

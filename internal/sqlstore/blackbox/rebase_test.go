@@ -15,6 +15,25 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
+// buyOne places an order of one unit of the SKU a.
+func buyOne(ctx context.Context, shop *order.Service) (order.Order, error) {
+	return shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
+}
+
+// refusesLate fails the test unless an order with a late fence is refused and changes nothing.
+func refusesLate(t *testing.T, s *sqlstore.Store, token uint64) {
+	t.Helper()
+	before, r := levelOf(t, s, "a"), request(1, "a")
+	late := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: token, Owner: "late"}}
+	err := s.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{late}, Requests: []*order.Request{r}})
+	if refusal, ok := errors.AsType[*stock.FencedError](err); !ok || refusal.Base != before.Base || refusal.Refused != late {
+		t.Errorf("a late fence %d of before: %v, %v", token, err, r.Err)
+	}
+	if after := levelOf(t, s, "a"); after != before {
+		t.Errorf("a late fence %d of before has changed %+v to %+v", token, before, after)
+	}
+}
+
 // A lock service that has lost its data counts its fences from the start. They are refused, as are late earlier ones,
 // until an operator sets a token offset.
 func TestRebase(t *testing.T) {
@@ -29,27 +48,20 @@ func TestRebase(t *testing.T) {
 		buyWithin := func(d time.Duration) error {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			_, err := shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
+			_, err := buyOne(ctx, shop)
 			return err
 		}
 		buy := func() error { return buyWithin(time.Minute) }
-		level := func() stock.Level {
-			l, err := s.Level(t.Context(), "a")
-			if err != nil {
-				t.Fatal(err)
-			}
-			return l
-		}
 		if err := buy(); err != nil {
 			t.Fatal(err)
 		}
 
 		service.token.Store(0)
-		before := level()
+		before := levelOf(t, s, "a")
 		if err := buyWithin(2 * time.Second); !errors.Is(err, stock.ErrBusy) {
 			t.Errorf("with low fences: %v", err)
 		}
-		if after := level(); after != before {
+		if after := levelOf(t, s, "a"); after != before {
 			t.Errorf("a refused order has changed %+v to %+v", before, after)
 		}
 
@@ -62,7 +74,7 @@ func TestRebase(t *testing.T) {
 		if err := buy(); err != nil { // the service knew the old base
 			t.Fatal(err)
 		}
-		if l := level(); l.Fence.Token < 1002 || l.Fence.Token > 1100 || l.Reserved != 2 {
+		if l := levelOf(t, s, "a"); l.Fence.Token < 1002 || l.Fence.Token > 1100 || l.Reserved != 2 {
 			t.Errorf("after the rebase: %+v", l)
 		}
 		for n := range 3 {
@@ -72,15 +84,7 @@ func TestRebase(t *testing.T) {
 		}
 		// Those that were granted before the loss, by a service that counted on, are late.
 		for _, token := range []uint64{1002, 1_000_000} {
-			before, r := level(), request(1, "a")
-			late := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: token, Owner: "late"}}
-			err := s.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{late}, Requests: []*order.Request{r}})
-			if refusal, ok := errors.AsType[*stock.FencedError](err); !ok || refusal.Base != before.Base || refusal.Refused != late {
-				t.Errorf("a late fence %d of before: %v, %v", token, err, r.Err)
-			}
-			if after := level(); after != before {
-				t.Errorf("a late fence %d of before has changed %+v to %+v", token, before, after)
-			}
+			refusesLate(t, s, token)
 			if err := buy(); err != nil {
 				t.Errorf("after a late fence %d: %v", token, err)
 			}
@@ -141,9 +145,7 @@ func TestRebaseBesideOrders(t *testing.T) {
 				group.Go(func() {
 					for last := false; !last; accepted.Add(1) {
 						last = over.Load() // one more at the end
-						if _, err := insist(ctx, func() (order.Order, error) {
-							return shop.Place(ctx, order.Purchase{Customer: "c1", Items: []order.Item{{SKU: "a", Quantity: 1}}})
-						}); err != nil {
+						if _, err := insist(ctx, func() (order.Order, error) { return buyOne(ctx, shop) }); err != nil {
 							t.Error(err)
 							return
 						}

@@ -1,6 +1,7 @@
 package blackbox_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -114,6 +115,50 @@ func TestLocksOfSegments(t *testing.T) {
 	balanced(t, s, "a", 3, 0)
 }
 
+// someUnits returns an order of one to most units of each of some SKUs, and perhaps of none.
+func someUnits(skus []string, writes map[string]stock.Update, most int64) *order.Batch {
+	r := request(1)
+	b := &order.Batch{Requests: []*order.Request{r}}
+	for _, sku := range skus {
+		if rand.N(3) > 0 {
+			r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: 1 + rand.N(most)})
+			b.Claims = append(b.Claims, claim(sku, writes[sku], dlock.Fence{})...)
+		}
+	}
+	return b
+}
+
+// endOrder pays, cancels or expires the nth order of a side: two of four are cancelled.
+func endOrder(ctx context.Context, s *sqlstore.Store, id string, n int) error {
+	switch n % 4 {
+	case 0:
+		return settle(ctx, s, id, order.Confirmed, "p1")
+	case 1, 2:
+		return settle(ctx, s, id, order.Cancelled, "")
+	}
+	_, err := insist(ctx, func() ([]order.Expiry, error) {
+		e, err := s.Expire(ctx, []string{id})
+		if err == nil && e[0].Again > 0 {
+			err = stock.ErrBusy
+		}
+		return e, err
+	})
+	return err
+}
+
+// sellsAll buys what is left of a segmented SKU at another instance, and fails the test unless all units are sold then.
+func sellsAll(t *testing.T, s, other *sqlstore.Store, sku string) {
+	t.Helper()
+	if n := levelOf(t, s, sku).Available(); n > 0 {
+		if _, left, ok := buySegments(t, other, sku, n, time.Hour); !ok {
+			t.Errorf("%d units of %s are left, and %d for sale", n, sku, left)
+		}
+	}
+	if a := auditOf(t, s, sku); !a.OK() || a.Accepted() != a.Stocked {
+		t.Errorf("%+v %q", a, a.Broken())
+	}
+}
+
 // Large and small baskets take units of segmented SKUs in opposite orders. Meanwhile others are paid, cancelled,
 // expired and restocked. None waits forever, and in the end all units are sold.
 func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
@@ -128,30 +173,22 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 		var group sync.WaitGroup
 		sides, rounds := 8, testbedtest.Size(25, 1000)
 		for side := range sides {
-			s := stores[side%2]
+			s, most := stores[side%2], int64(1)
+			if side < 3 {
+				most = 60
+			}
 			group.Go(func() {
 				for n := range rounds {
-					r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1"}, TTL: time.Hour}
-					var claims []stock.Claim
-					for _, sku := range skus {
-						if rand.N(3) == 0 {
-							continue
-						}
-						q := int64(1)
-						if side < 3 {
-							q += rand.N(int64(60))
-						}
-						r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: q})
-						claims = append(claims, claim(sku, writes[sku], dlock.Fence{})...)
-					}
-					if len(claims) == 0 {
+					b := someUnits(skus, writes, most)
+					if len(b.Claims) == 0 {
 						continue
 					}
+					r := b.Requests[0]
 					if n%4 == 3 {
 						r.TTL = 0
 					}
 					if _, err := insist(t.Context(), func() (any, error) {
-						return nil, s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
+						return nil, s.Commit(t.Context(), b)
 					}); err != nil {
 						t.Error(err)
 						return
@@ -159,21 +196,7 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 					if r.Err != nil {
 						continue
 					}
-					var err error
-					switch n % 4 {
-					case 0:
-						err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p1")
-					case 1, 2:
-						err = settle(t.Context(), s, r.Order.ID, order.Cancelled, "")
-					case 3:
-						_, err = insist(t.Context(), func() ([]order.Expiry, error) {
-							e, err := s.Expire(t.Context(), []string{r.Order.ID})
-							if err == nil && e[0].Again > 0 {
-								err = stock.ErrBusy
-							}
-							return e, err
-						})
-					}
+					err := endOrder(t.Context(), s, r.Order.ID, n)
 					if err == nil && n%10 == 0 {
 						_, err = insist(t.Context(), func() (stock.Level, error) {
 							return s.Restock(t.Context(), skus[side%3], 1+rand.N(int64(20)), nil)
@@ -191,18 +214,7 @@ func TestLargeAndSmallBasketsOfSegments(t *testing.T) {
 			t.Errorf("%d deadlocks of %d baskets", n, sides*rounds)
 		}
 		for _, sku := range []string{"a", "c"} {
-			l, err := stores[0].Level(t.Context(), sku)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := l.Available(); n > 0 {
-				if _, left, ok := buySegments(t, stores[1], sku, n, time.Hour); !ok {
-					t.Errorf("%d units of %s are left, and %d for sale", n, sku, left)
-				}
-			}
-			if a := auditOf(t, stores[0], sku); !a.OK() || a.Accepted() != a.Stocked {
-				t.Errorf("%+v %q", a, a.Broken())
-			}
+			sellsAll(t, stores[0], stores[1], sku)
 		}
 		if a := auditOf(t, stores[0], "b"); !a.OK() {
 			t.Errorf("%+v %q", a, a.Broken())

@@ -93,6 +93,32 @@ func TestScatteredUnitsAreSold(t *testing.T) {
 	})
 }
 
+// watched is the segmented SKU a, as several stores see it. There is also a SKU b of seven units.
+type watched struct {
+	stores  []*sqlstore.Store
+	version int64 // of the latest look
+}
+
+// level fails the test unless all stores see these units of a. After a change, which what names, the first sees a higher version.
+func (w *watched) level(t *testing.T, what string, onHand, reserved int64) {
+	t.Helper()
+	want := stock.Level{SKU: "a", Strategy: stock.SegmentedName, OnHand: onHand, Reserved: reserved}
+	for i, side := range w.stores {
+		got, err := side.Level(t.Context(), "a")
+		all, listed := side.Levels(t.Context(), "", 9)
+		if err != nil || listed != nil || len(all) != 2 || all[0] != got || all[1].OnHand != 7 {
+			t.Errorf("%s: %+v in %+v, %v, %v", what, got, all, err, listed)
+		}
+		if want.Version = got.Version; got != want || i == 0 && got.Version <= w.version && what != "" {
+			t.Errorf("%s: %+v after version %d, want %+v", what, got, w.version, want)
+		}
+		w.version = got.Version
+	}
+	if a := auditOf(t, w.stores[0], "a"); !a.OK() || a.OnHand != onHand || a.Reserved != reserved {
+		t.Errorf("%s: %+v %q", what, a, a.Broken())
+	}
+}
+
 // Every change of a segmented SKU changes its level by as much, and its version.
 func TestLifeOfASegmentedSKU(t *testing.T) {
 	t.Parallel()
@@ -107,40 +133,22 @@ func TestLifeOfASegmentedSKU(t *testing.T) {
 			t.Errorf("the same again: created %v, %v", created, err)
 		}
 		create(t, s, "b", "conditional", 7)
-		version := first.Version
-		level := func(what string, onHand, reserved int64) {
-			t.Helper()
-			want := stock.Level{SKU: "a", Strategy: stock.SegmentedName, OnHand: onHand, Reserved: reserved}
-			for _, side := range []*sqlstore.Store{s, other} {
-				got, err := side.Level(ctx, "a")
-				all, listed := side.Levels(ctx, "", 9)
-				if err != nil || listed != nil || len(all) != 2 || all[0] != got || all[1].OnHand != 7 {
-					t.Errorf("%s: %+v in %+v, %v, %v", what, got, all, err, listed)
-				}
-				if want.Version = got.Version; got != want || side == s && got.Version <= version && what != "" {
-					t.Errorf("%s: %+v after version %d, want %+v", what, got, version, want)
-				}
-				version = got.Version
-			}
-			if a := auditOf(t, s, "a"); !a.OK() || a.OnHand != onHand || a.Reserved != reserved {
-				t.Errorf("%s: %+v %q", what, a, a.Broken())
-			}
-		}
-		level("", 35, 0)
+		w := &watched{stores: []*sqlstore.Store{s, other}, version: first.Version}
+		w.level(t, "", 35, 0)
 		paid, _, _ := buySegments(t, s, "a", 2, time.Hour)
-		level("placed", 35, 2)
+		w.level(t, "placed", 35, 2)
 		cancelled, _, _ := buySegments(t, other, "a", 30, time.Hour)
-		level("gathered", 35, 32)
+		w.level(t, "gathered", 35, 32)
 		expired, _, _ := buySegments(t, s, "a", 3, 0)
-		level("sold out", 35, 35)
+		w.level(t, "sold out", 35, 35)
 		if _, changed, err := open(t, url, "three").Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
-		level("paid", 33, 33)
+		w.level(t, "paid", 33, 33)
 		if _, changed, err := s.Settle(ctx, order.Target{ID: cancelled.ID}, order.Cancelled, ""); err != nil || !changed {
 			t.Fatal(changed, err)
 		}
-		level("cancelled", 33, 3)
+		w.level(t, "cancelled", 33, 3)
 		if _, left, ok := buySegments(t, s, "a", 31, time.Hour); ok || left != 30 {
 			t.Errorf("31 of 30: %v, %d left", ok, left)
 		}
@@ -148,9 +156,9 @@ func TestLifeOfASegmentedSKU(t *testing.T) {
 		if !ok {
 			t.Errorf("what was cancelled is not for sale: %d left", left)
 		}
-		level("sold again", 33, 33)
+		w.level(t, "sold again", 33, 33)
 		expire(t, open(t, url, "four"), expired.ID, again.ID)
-		level("expired", 33, 0)
+		w.level(t, "expired", 33, 0)
 		if got := parts(t, db, "a"); len(got) != 16 || min(got[0], got[7], got[15]) < 1 {
 			t.Errorf("%v: what expired is not spread", got)
 		}
@@ -160,7 +168,7 @@ func TestLifeOfASegmentedSKU(t *testing.T) {
 		if l, err := other.Restock(ctx, "a", 160, nil); err != nil || l.OnHand != 193 || l.Reserved != 33 {
 			t.Errorf("%+v, %v", l, err)
 		}
-		level("restocked", 193, 33)
+		w.level(t, "restocked", 193, 33)
 		for i, n := range parts(t, db, "a") {
 			if n != 10 {
 				t.Errorf("segment %d has %d of 160 units", i, n)
@@ -169,7 +177,7 @@ func TestLifeOfASegmentedSKU(t *testing.T) {
 		if _, left, ok := buySegments(t, s, "a", 160, time.Hour); !ok {
 			t.Errorf("what was restocked is not for sale: %d left", left)
 		}
-		level("sold", 193, 193)
+		w.level(t, "sold", 193, 193)
 	})
 }
 

@@ -45,6 +45,30 @@ func TestSharedTransactionLeavesLockedRows(t *testing.T) {
 	})
 }
 
+// buys returns a batch of one order of one unit for a customer.
+func buys(customer, sku string, w stock.Update) *order.Batch {
+	b := batchOf(sku, w, dlock.Fence{}, request(1, sku))
+	b.Requests[0].Order.CustomerID = customer
+	return b
+}
+
+// fourBatches returns batches of four customers, the last of which uses a key.
+func fourBatches() (few, plain, spread, kept *order.Batch) {
+	kept = buys("c4", "plain", stock.Conditional)
+	kept.Requests[0].Key = keyed("POST /orders", order.NewID(), "")
+	return buys("c1", "few", stock.Conditional), buys("c2", "plain", stock.Conditional), buys("c3", "spread", stock.Segmented), kept
+}
+
+// allPlaced fails the test unless every batch has placed its order.
+func allPlaced(t testing.TB, what string, batches ...*order.Batch) {
+	t.Helper()
+	for _, b := range batches {
+		if b.Err != nil || !b.Requests[0].Answered || b.Requests[0].Err != nil {
+			t.Errorf("%s: %v; %v", what, b.Err, b.Requests[0].Err)
+		}
+	}
+}
+
 // Other foreign locks stop only those who need them: the row of a customer with a limit, a key that is being stored, a
 // segment.
 func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
@@ -55,40 +79,21 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 		limited(t, s, "few", "conditional", 100, 50)
 		create(t, s, "plain", "conditional", 100)
 		create(t, s, "spread", stock.SegmentedName, 160)
-		group := func() (few, plain, spread, kept *order.Batch) {
-			few = batchOf("few", stock.Conditional, dlock.Fence{}, request(1, "few"))
-			plain = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
-			plain.Requests[0].Order.CustomerID = "c2"
-			spread = batchOf("spread", stock.Segmented, dlock.Fence{}, request(1, "spread"))
-			spread.Requests[0].Order.CustomerID = "c3"
-			kept = batchOf("plain", stock.Conditional, dlock.Fence{}, request(1, "plain"))
-			kept.Requests[0].Order.CustomerID = "c4"
-			kept.Requests[0].Key = keyed("POST /orders", order.NewID(), "")
-			return few, plain, spread, kept
-		}
-		placed := func(what string, batches ...*order.Batch) {
-			t.Helper()
-			for _, b := range batches {
-				if b.Err != nil || !b.Requests[0].Answered || b.Requests[0].Err != nil {
-					t.Errorf("%s: %v; %v", what, b.Err, b.Requests[0].Err)
-				}
-			}
-		}
-		few, plain, spread, kept := group()
+		few, plain, spread, kept := fourBatches()
 		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil {
 			t.Fatal(err)
 		}
-		placed("nothing is locked", few, plain, spread, kept)
+		allPlaced(t, "nothing is locked", few, plain, spread, kept)
 
 		unlock := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'c1'")
-		few, plain, spread, kept = group()
+		few, plain, spread, kept = fourBatches()
 		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
 			t.Errorf("a locked customer: %v, %v", err, few.Requests[0].Err)
 		}
-		placed("a locked customer", plain, spread, kept)
+		allPlaced(t, "a locked customer", plain, spread, kept)
 		unlock()
 
-		few, plain, spread, kept = group()
+		few, plain, spread, kept = fourBatches()
 		tx := raw.db.Begin()
 		defer tx.Rollback()
 		if err := tx.Exec("INSERT INTO idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at) VALUES ('c1', 'POST /orders', ?, '', 0, '', '', 0)",
@@ -98,27 +103,27 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(kept.Err, order.ErrCommitAlone) {
 			t.Errorf("a key that is being stored: %v, %v", err, kept.Err)
 		}
-		placed("a key that is being stored", few, plain, spread)
+		allPlaced(t, "a key that is being stored", few, plain, spread)
 		tx.Rollback()
 
 		for range 2 {
 			unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
-			few, plain, spread, kept = group()
+			few, plain, spread, kept = fourBatches()
 			if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
 				t.Errorf("a locked segment: %v, %v", err, spread.Err)
 			}
-			placed("a locked segment", few, plain, kept)
+			allPlaced(t, "a locked segment", few, plain, kept)
 			unlock()
 		}
 
-		few, plain, spread, kept = group() // it was locked twice and may be so still, and the others do not wait to see that
+		few, plain, spread, kept = fourBatches() // it was locked twice and may be so still, and the others do not wait to see that
 		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
 			t.Errorf("a segment was locked a moment ago: %v, %v", err, spread.Err)
 		}
-		placed("a segment was locked a moment ago", few, plain, kept)
+		allPlaced(t, "a segment was locked a moment ago", few, plain, kept)
 		if err := s.Commit(t.Context(), spread); err != nil {
 			t.Error(err)
 		}
-		placed("alone", spread)
+		allPlaced(t, "alone", spread)
 	})
 }

@@ -62,29 +62,22 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 		return rows[0]
 	}
 	middle := one(ids[size/2])
+	list := func(f timeout.Filter) func() (int, error) {
+		f.Limit = limit
+		return func() (int, error) {
+			rows, err := c.List(ctx, f)
+			return len(rows), err
+		}
+	}
 	for _, test := range []struct {
 		name  string
 		bound int // rows read
 		do    func() (rows int, err error)
 	}{
-		{"first page", 2 * limit, func() (int, error) {
-			rows, err := c.List(ctx, timeout.Filter{State: timeout.Open, Limit: limit})
-			return len(rows), err
-		}},
-		{"middle page", 2 * limit, func() (int, error) {
-			rows, err := c.List(ctx, timeout.Filter{State: timeout.Open, After: middle, Limit: limit})
-			return len(rows), err
-		}},
-		{"middle page of all states", 6 * limit, func() (int, error) { // merged in a temporary table
-			rows, err := c.List(ctx, timeout.Filter{After: middle, Limit: limit})
-			return len(rows), err
-		}},
-		{"middle page of a kind until a moment", 2 * limit, func() (int, error) {
-			rows, err := c.List(ctx, timeout.Filter{
-				Kind: kind, State: timeout.Open, After: middle, Until: now, Limit: limit,
-			})
-			return len(rows), err
-		}},
+		{"first page", 2 * limit, list(timeout.Filter{State: timeout.Open})},
+		{"middle page", 2 * limit, list(timeout.Filter{State: timeout.Open, After: middle})},
+		{"middle page of all states", 6 * limit, list(timeout.Filter{After: middle})}, // merged in a temporary table
+		{"middle page of a kind until a moment", 2 * limit, list(timeout.Filter{Kind: kind, State: timeout.Open, After: middle, Until: now})},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
 			rows, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), limit)
 			return len(rows), err
