@@ -13,7 +13,7 @@ type badRequest struct {
 	slug                     string
 }
 
-func badRequests(order string) []badRequest {
+func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 	var all []badRequest
 	asJSON := http.Header{"Content-Type": {jsonType}}
 	add := func(status int, slug, method, path string, bodies map[string]string) {
