@@ -108,10 +108,10 @@ function Orders({state, now}) {
   const open = (o) => Number(o.status === 'PENDING' || o.status === 'QUEUED');
   const orders = [...state.orders.values()].reverse().sort((a, b) => open(b) - open(a)).slice(0, 15);
   return html`<section aria-labelledby="orders-title"><h2 id="orders-title">${t('orders')}</h2>
-    <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th><th>${t('actions')}</th></tr></thead>
+    <table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th>${roomToken && html`<th>${t('actions')}</th>`}</tr></thead>
     <tbody>${orders.map((o) => html`<tr key=${o.id}><td><code>${o.id.slice(-8)}</code></td>
       <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o, now)}</td>
-      <td>${roomToken && o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td></tr>`)}</tbody></table>
+      ${roomToken && html`<td>${o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td>`}</tr>`)}</tbody></table>
     ${roomToken && html`<p><button data-action="unpaid" title=${t('sayUnpaid')} onClick=${() => post('/lab/unpaid').catch((err) => alert(err.message))}>${t('unpaid')}</button> <span class="muted">${t('sayUnpaid')}</span></p>`}
     <${Delays} delays=${state.delays} />
   </section>`;
