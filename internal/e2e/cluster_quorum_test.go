@@ -93,13 +93,13 @@ func TestThreeInstancesWithoutAQuorum(t *testing.T) {
 	listened, dies := fleet[living[0]], fleet[living[1]]
 	watcher := newPage(t, "?types=order")
 	watcher.follow(t, listened.url)
-	told := buyTen(listened)
+	ids := buyTen(listened)
 	buyTen(fleet[first.Leader.Name])
 	buyTen(dies)
 	dies.kill()
 	late := expired(t, store, "a", 4*each)
 	t.Logf("the latest expired %v after its time, %v after the quorum was lost", late.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
-	notifiedOfOwn(t, db, watcher, told, living[0], stalls)
+	notifiedOfOwn(t, db, watcher, ids, living[0], stalls)
 	if now, idle := sweeping(t, db); now != term || idle < 5*time.Second {
 		t.Errorf("term %d %v ago, without a quorum, after term %d", now, idle, term)
 	}
@@ -127,13 +127,13 @@ func doWithTwo(t *testing.T, servers *testbed.ZooKeeperEnsemble, do func(*testbe
 }
 
 // notifiedOfOwn waits until a page has the end of each order that the instance with this name released.
-func notifiedOfOwn(t *testing.T, db *sql.DB, watcher *page, told []string, instance string, stalls *stallDetector) {
+func notifiedOfOwn(t *testing.T, db *sql.DB, watcher *page, ids []string, instance string, stalls *stallDetector) {
 	t.Helper()
 	// Without Redis an instance publishes only its own work. On a machine that was paused, another instance may have
 	// released the order.
 	others := releasedByOthers(t, db, instance)
 	received := 0
-	for _, id := range told {
+	for _, id := range ids {
 		if slices.Contains(others, id) {
 			continue
 		}

@@ -66,7 +66,7 @@ func (p *roomPage) address(instance string) string {
 			return "http://" + m.Address
 		}
 	}
-	return "http://127.0.0.1:0" // nobody is there
+	return "http://127.0.0.1:0" // no server is there
 }
 
 // setting returns a setting with which an instance was started.

@@ -44,7 +44,7 @@ func TestControlRoomEndsLeasesWhoseEndIsMissing(t *testing.T) {
 		want          int
 	}{
 		{lease(1, "01"), lease(3, "03"), lease(4, "05"), "", 1}, // the latest lease of a may be in use
-		{lease(1, "01"), lease(5, "09"), lease(4, "07"), "", 1}, // nobody knows whether the first lease of a lasted until then
+		{lease(1, "01"), lease(5, "09"), lease(4, "07"), "", 1}, // the first lease of a may have ended before
 		{lease(1, "01"), lease(5, "09"), lease(4, "07"), "2026-01-01T00:00:08Z", 2},
 		{lease(1, "01"), lease(2, "02"), lease(3, "04"), "2026-01-01T00:00:08Z", 1}, // the first lease of a lasts until the second at most
 	} {

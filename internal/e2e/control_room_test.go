@@ -201,7 +201,7 @@ func TestControlRoomSellsAndBreaks(t *testing.T) {
 	p.is("shop-2", "running")
 	p.press("start", "shop-1")
 	p.is("shop-1", "running")
-	p.wait("the sale goes on after the faults", fmt.Sprintf("%s >= %d", accepted, 100+evaluate[int](p.tab, t, accepted)))
+	p.wait("the sale continues after the faults", fmt.Sprintf("%s >= %d", accepted, 100+evaluate[int](p.tab, t, accepted)))
 	p.click("form#sale button[type=button]")
 	p.ended()
 	sku := p.text("article[data-strategy=redis] h3 code")

@@ -195,18 +195,19 @@ type Publisher interface {
 	Fenced(strategy string, e *stock.FencedError)
 }
 
-type nobody struct{}
+// discard is an [Observer] and a [Publisher] that does nothing.
+type discard struct{}
 
-func (nobody) Placed(context.Context, error) {}
+func (discard) Placed(context.Context, error) {}
 
-func (nobody) Retried(context.Context, error) {}
+func (discard) Retried(context.Context, error) {}
 
-func (nobody) Changed(Order) {}
+func (discard) Changed(Order) {}
 
-func (nobody) Waits(string, string, func(string) int) {}
+func (discard) Waits(string, string, func(string) int) {}
 
-func (nobody) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
+func (discard) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
 	return func() {}
 }
 
-func (nobody) Fenced(string, *stock.FencedError) {}
+func (discard) Fenced(string, *stock.FencedError) {}

@@ -63,10 +63,10 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 		c.Tracer = noop.NewTracerProvider()
 	}
 	if c.Observer == nil {
-		c.Observer = nobody{}
+		c.Observer = discard{}
 	}
 	if c.Publisher == nil {
-		c.Publisher = nobody{}
+		c.Publisher = discard{}
 	}
 	ttl := cmp.Or(c.TTL, 15*time.Minute)
 	s := &Service{

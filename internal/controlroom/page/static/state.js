@@ -161,8 +161,8 @@ function trim(map, most) {
 // expired reports whether a lease expired before its holder had finished.
 export const expired = (lease, now) => lease.expires < (lease.until ?? now);
 
-// endOf returns when the use of a lease ended. A holder that has not ended it by its expiry is taken to have stopped, until an event tells
-// that it worked on.
+// endOf returns when the use of a lease ended. A holder that has not ended it by its expiry is taken to have stopped, until an event
+// has a later end.
 export const endOf = (lease, now) => lease.until ?? Math.min(now, lease.expires ?? now);
 
 // doubleHolds returns the pairs of leases of one SKU that two instances used at the same time.
