@@ -22,6 +22,12 @@ const (
 
 	// maxShared is how many orders one of them commits.
 	maxShared = 256
+
+	// manyOrders is how many need no others to be cheap.
+	manyOrders = 32
+
+	// longestPause is how long fewer wait for others at most.
+	longestPause = 10 * time.Millisecond
 )
 
 // ErrCommitAlone says, as [Batch.Err], that a row of the batch is locked by somebody else. The batch is to be committed in a
@@ -30,8 +36,7 @@ var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock
 
 // groupCommit commits batches that wait at the same time in one transaction, whatever they sell. A batch that
 // comes when no transaction is open begins at once. The others wait for the open one, for longTransaction at most, and
-// share the next. Two at a time would be half as large. A batch that fails costs the others a
-// repetition at most.
+// share the next. Two at a time would be half as large. A batch that fails costs the others a repetition at most.
 //
 // It is the group commit of databases (D. J. DeWitt et al., Implementation Techniques for Main Memory Database Systems,
 // SIGMOD 1984), for rows instead of log records.
@@ -115,9 +120,17 @@ func (g *groupCommit) leave(j *joining) bool {
 	return i >= 0
 }
 
-// run commits group, and then those who wait until there are none.
+// run commits group, and then those who wait until there are none. A few who wait after a shared transaction are joined by
+// those who come in half the time that it took. That is what PostgreSQL advises for its commit_delay.
 func (g *groupCommit) run(group []*joining) {
-	for group != nil && g.runOne(group) {
+	for group != nil {
+		began := time.Now()
+		if !g.runOne(group) {
+			return
+		}
+		if len(group) > 1 && g.few() {
+			time.Sleep(min(time.Since(began)/2, longestPause))
+		}
 		group = g.take()
 	}
 }
@@ -128,6 +141,17 @@ func (g *groupCommit) runOne(group []*joining) bool {
 	late := time.AfterFunc(longTransaction, func() { g.run(g.take()) })
 	g.share(group)
 	return late.Stop()
+}
+
+// few reports whether some orders wait, and fewer than manyOrders.
+func (g *groupCommit) few() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	orders := 0
+	for _, j := range g.waiting {
+		orders += len(j.Requests)
+	}
+	return 0 < orders && orders < manyOrders
 }
 
 // take takes those who came first, as many as a transaction may have. It returns nil if none waits: then no transaction is open.

@@ -85,6 +85,54 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 	})
 }
 
+// After a shared transaction, a few batches wait for others, for half the time that it took or for longestPause. Many do
+// not wait, and neither does a batch that comes when nobody waits.
+func TestFewWaitForOthers(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting     int // when the transaction ends
+		took, pause time.Duration
+		joined      int // of one that comes in the pause
+	}{
+		"few":  {waiting: 1, took: 8 * time.Millisecond, pause: 4 * time.Millisecond, joined: 1},
+		"slow": {waiting: 1, took: longTransaction - 1, pause: longestPause, joined: 1},
+		"many": {waiting: manyOrders, took: 8 * time.Millisecond},
+		"none": {took: 8 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
+				t.Helper()
+				end := fill(t, s, commit)
+				var done []<-chan error
+				sell := func() { done = append(done, commit(t.Context(), selling("b", stock.RowLock))) }
+				sell()
+				sell()
+				end()
+				<-s.begun
+				for range c.waiting {
+					sell()
+				}
+				time.Sleep(c.took)
+				s.end <- nil
+				ended := time.Now()
+				synctest.Wait()
+				if c.pause > 0 || c.waiting == 0 {
+					sell()
+				}
+				want := max(1, c.waiting+c.joined)
+				if got := <-s.begun; len(got) != want || time.Since(ended) != c.pause {
+					t.Errorf("%d batches after %v, want %d after %v", len(got), time.Since(ended), want, c.pause)
+				}
+				s.end <- nil
+				for _, d := range done {
+					if err := <-d; err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		})
+	}
+}
+
 // fill has a transaction open until end is called.
 func fill(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) (end func()) {
 	t.Helper()
