@@ -30,7 +30,8 @@ UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
 RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
-GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
+# -w leaves out what only debuggers read.
+GOTEST  := go test $(RACE) -ldflags=-w -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which three packages share the machine.
 # Those of internal/e2e start whole services, and run alone: five at a time, as eight take twice the processor time on two processors.

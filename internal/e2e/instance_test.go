@@ -71,11 +71,24 @@ func spawn(t *testing.T, args ...string) *instance {
 	return in
 }
 
+// raced has the names of the tests that have started an instance with the race detector.
+var raced sync.Map
+
+// builtFor returns the program of the next instance of a test. The first one has the race detector, if the test has it. The
+// others are those that users have, so that a test takes half the processor time. At full size all have it.
+func builtFor(t *testing.T) string {
+	t.Helper()
+	if _, more := raced.LoadOrStore(t.Name(), true); more && testbedtest.Size(0, 1) == 0 {
+		return product(t)
+	}
+	return program
+}
+
 // launch is spawn, but does not wait until the instance listens. The instance ends with this process, however that ends.
 func launch(t *testing.T, args ...string) *instance {
 	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
-	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), program, args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
+	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), builtFor(t), args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
 	in.cmd.Env, in.cmd.Stderr = environment(nil), in.stderr
 	stdin, err := in.cmd.StdinPipe() // open for as long as this process lives
 	if err != nil {

@@ -57,9 +57,9 @@ func testMain(m *testing.M) (code int) {
 	return code
 }
 
-// build builds the shop.
+// build builds the shop, without what only debuggers read.
 func build(to string, flags ...string) error {
-	args := append(append([]string{"build"}, flags...), "-o", to, "example.com/shop/cmd/shop")
+	args := append(append([]string{"build", "-ldflags=-w"}, flags...), "-o", to, "example.com/shop/cmd/shop")
 	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, out)
 	}
