@@ -33,15 +33,15 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -w leaves out what only debuggers read.
 GOTEST  := go test $(RACE) -ldflags=-w -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
-# Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which three packages share the machine.
-# Those of internal/e2e start whole services, and run alone: five at a time, as eight take twice the processor time on two processors.
+# Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
+# Those of internal/e2e start whole services, and run alone: with ten at a time instead of six they take more processor time, and as long.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 3 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
 test-e2e:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,5) ./internal/e2e
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,6) ./internal/e2e
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 

@@ -34,6 +34,7 @@ func TestAdminListen(t *testing.T) {
 
 // TestRefusedValueIsNamed by the commands that ask one: the value, and what is wanted.
 func TestRefusedValueIsNamed(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--database", sqliteURL(t))
 	for args, want := range map[string][]string{
 		"config set permits many":           {`permits "many"`, "a whole number"},

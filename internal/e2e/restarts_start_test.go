@@ -96,6 +96,7 @@ func TestStartEndsWithoutItsStore(t *testing.T) {
 }
 
 func TestPortInUse(t *testing.T) {
+	t.Parallel()
 	r := start(t, "--database", sqliteURL(t))
 	address := strings.TrimPrefix(r.url, "http://")
 	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", address)

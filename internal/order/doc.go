@@ -57,12 +57,11 @@
 //
 // Batches that wait at the same time share one transaction, whatever they buy. One statement locks all rows in SKU
 // order. Then the orders are decided one by one, and each table gets one statement. An instance has one
-// shared transaction open at a time, and the batches that come in the meantime share the next one. If none is open, a batch
-// begins at once: a lonely order waits for no others (TestBatchesThatWaitShareATransaction). Fewer than 32 orders that
-// wait when a shared transaction ends do wait for others, for half the time that it took, and for 10 ms at most
-// (TestFewWaitForOthers). A batch waits for a transaction for 250 ms at most (TestLongTransactionKeepsNobody). These have a
-// transaction each: queued orders, orders with an unknown outcome, and those of strategies that decide by earlier reads
-// (naive, local, redis-unfenced, optimistic).
+// shared transaction open at a time. If none is open, a batch begins at once (TestBatchesThatWaitShareATransaction).
+// Fewer than 32 orders that wait when a shared transaction ends do wait for others, for half the time that it took, and
+// for 10 ms at most (TestFewWaitForOthers). A batch waits for a transaction for 250 ms at most
+// (TestLongTransactionKeepsNobody). These have a transaction each: queued orders, orders with an unknown outcome, and
+// those of strategies that decide by earlier reads (naive, local, redis-unfenced, optimistic).
 //
 // A stale fencing token or a shortage fails its own batch only. Other faults cost the other batches little:
 //

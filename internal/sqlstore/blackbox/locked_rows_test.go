@@ -147,11 +147,11 @@ func placeFor(ctx context.Context, s *sqlstore.Store, customer string, ttl time.
 	return r, errors.Join(err, r.Err)
 }
 
-// sellToOther places, pays and reads orders of the customer other for a second. It returns how many, and how long they took.
+// sellToOther places, pays and reads orders of the customer other, two at least, for a second. It returns how many, and how long they took.
 func sellToOther(t *testing.T, s *sqlstore.Store) (n int, took time.Duration) {
 	t.Helper()
 	began := time.Now()
-	for ; time.Since(began) < time.Second; n++ {
+	for ; n < 2 || time.Since(began) < time.Second; n++ {
 		r, err := placeFor(t.Context(), s, "other", time.Hour)
 		if err == nil {
 			err = settle(t.Context(), s, r.Order.ID, order.Confirmed, "p")
@@ -207,7 +207,7 @@ func TestHeldRowKeepsNoConnection(t *testing.T) {
 	defer func() { <-over }()
 	n, took := sellToOther(t, s)
 	t.Logf("%d orders of another customer in %v", n, took)
-	if n < 2 || took > 3*time.Second { // an order that waits for a connection has it after two seconds
+	if took > 3*time.Second { // an order that waits for a connection has it after two seconds
 		t.Errorf("%d orders of another customer in %v", n, took)
 	}
 	<-over
