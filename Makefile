@@ -34,7 +34,8 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 GOTEST  := go test $(RACE) -ldflags=-w -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
-# Those of internal/e2e start whole services, and run alone: with ten at a time instead of six they take more processor time, and as long.
+# Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. Their tests that are not parallel come
+# first, and leave the processors to the last of the other packages.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
@@ -48,9 +49,8 @@ test-bench:
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	{ $(MAKE) test-redislock && $(MAKE) test-bench; } & beside=$$!; \
+	{ $(MAKE) test-redislock && $(MAKE) test-bench && $(MAKE) test-e2e; } & beside=$$!; \
 	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
-	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
 NEED_SERVERS := /(e2e|testbed|demo|lab|cli|app)$$
