@@ -30,12 +30,11 @@ UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
 RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
-# -w leaves out what only debuggers read.
-GOTEST  := go test $(RACE) -ldflags=-w -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
+GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
 # Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. Their tests that are not parallel come
-# first, and leave the processors to the last of the other packages.
+# first, beside what is left of the rest when the locks on Redis and bench are done.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw

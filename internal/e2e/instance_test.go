@@ -75,10 +75,13 @@ func spawn(t *testing.T, args ...string) *instance {
 var raced sync.Map
 
 // builtFor returns the program of the next instance of a test. The first one has the race detector, if the test has it. The
-// others are those that users have, so that a test takes half the processor time. At full size all have it.
+// others are those that users have, which use a third of the processor time. At full size all have it.
 func builtFor(t *testing.T) string {
 	t.Helper()
-	if _, more := raced.LoadOrStore(t.Name(), true); more && testbedtest.Size(0, 1) == 0 {
+	switch _, more := raced.LoadOrStore(t.Name(), true); {
+	case !more:
+		t.Cleanup(func() { raced.Delete(t.Name()) })
+	case testbedtest.Size(0, 1) == 0:
 		return product(t)
 	}
 	return program

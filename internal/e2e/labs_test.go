@@ -19,7 +19,7 @@ import (
 )
 
 // Every lab shows its effect, and its cure works. A machine that is too busy may make a run inconclusive, which is tried once more.
-// A run that takes 30 s is inconclusive. All labs together take at most four minutes. Other tests wait meanwhile. At full size
+// A run that takes 30 s is inconclusive. The times of all labs add up to four minutes at most. Other tests wait meanwhile. At full size
 // the labs run one by one.
 func TestLabsShowTheirEffects(t *testing.T) {
 	if testbedtest.Size(0, 1) == 1 {
@@ -28,7 +28,7 @@ func TestLabsShowTheirEffects(t *testing.T) {
 	var took atomic.Int64
 	t.Cleanup(func() {
 		if all := time.Duration(took.Load()); all > 4*time.Minute {
-			t.Errorf("all labs took %v, want at most 4m", all)
+			t.Errorf("the times of all labs add up to %v, want at most 4m", all)
 		}
 	})
 	free := make(chan struct{}, testbedtest.Size(3, 1))

@@ -93,7 +93,7 @@ func measured(t *testing.T) {
 	}
 }
 
-// alone is for a test during which no other test may run, so it is not parallel. Its instances are those that users
+// alone is for a test during which no other test of this package may run, and at full size none at all, so it is not parallel. Its instances are those that users
 // have.
 func alone(t *testing.T) {
 	t.Helper()

@@ -79,6 +79,7 @@ func TestFenceAheadOfTheLockService(t *testing.T) {
 // that are first come, first served. How many they get from the others is in the log, at full size.
 // The ledger knows: each lease has a fence. Other tests wait meanwhile.
 func TestCohortsShareTheLockFairly(t *testing.T) {
+	alone(t) // with equal instances
 	s := newStage(t)
 	z := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 	e := testbedtest.StartEtcd(t, testbed.EtcdConfig{})

@@ -23,10 +23,10 @@ const (
 	// maxShared is how many orders one of them commits.
 	maxShared = 256
 
-	// manyOrders is how many need no others to be cheap.
+	// manyOrders is how many orders do not wait for others.
 	manyOrders = 32
 
-	// longestPause is how long fewer wait for others at most.
+	// longestPause is how long fewer wait at most.
 	longestPause = 10 * time.Millisecond
 )
 
@@ -121,7 +121,8 @@ func (g *groupCommit) leave(j *joining) bool {
 }
 
 // run commits group, and then those who wait until there are none. A few who wait after a shared transaction are joined by
-// those who come in half the time that it took. That is what PostgreSQL advises for its commit_delay.
+// those who come in half the time that it took, or in longestPause. For its commit_delay PostgreSQL advises half the time of a
+// flush.
 func (g *groupCommit) run(group []*joining) {
 	for group != nil {
 		began := time.Now()

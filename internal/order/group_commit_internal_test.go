@@ -89,14 +89,17 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 // not wait, and neither does a batch that comes when nobody waits.
 func TestFewWaitForOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		waiting     int // when the transaction ends
+		alone       bool // in the transaction, which is then not a shared one
+		waiting     int  // when the transaction ends
 		took, pause time.Duration
 		joined      int // of one that comes in the pause
 	}{
-		"few":  {waiting: 1, took: 8 * time.Millisecond, pause: 4 * time.Millisecond, joined: 1},
-		"slow": {waiting: 1, took: longTransaction - 1, pause: longestPause, joined: 1},
-		"many": {waiting: manyOrders, took: 8 * time.Millisecond},
-		"none": {took: 8 * time.Millisecond},
+		"few":    {waiting: 1, took: 8 * time.Millisecond, pause: 4 * time.Millisecond, joined: 1},
+		"slow":   {waiting: 1, took: longTransaction - 1, pause: longestPause, joined: 1},
+		"alone":  {alone: true, waiting: 1, took: 8 * time.Millisecond},
+		"almost": {waiting: manyOrders - 1, took: 8 * time.Millisecond, pause: 4 * time.Millisecond, joined: 1},
+		"many":   {waiting: manyOrders, took: 8 * time.Millisecond},
+		"none":   {took: 8 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			shared(t, func(t *testing.T, s *transactions, commit func(context.Context, *Batch) <-chan error) {
@@ -105,7 +108,9 @@ func TestFewWaitForOthers(t *testing.T) {
 				var done []<-chan error
 				sell := func() { done = append(done, commit(t.Context(), selling("b", stock.RowLock))) }
 				sell()
-				sell()
+				if !c.alone {
+					sell()
+				}
 				end()
 				<-s.begun
 				for range c.waiting {
