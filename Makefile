@@ -166,5 +166,5 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: lint lint-api gen-check test build api-client demo bench-quick ## Run everything that has to pass before a merge.
+ci: check lint lint-api gen-check test build api-client demo bench-quick ## Run everything that has to pass before a merge.
 	$(MAKE) loadtest

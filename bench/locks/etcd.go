@@ -5,9 +5,10 @@ import (
 	"errors"
 	"sync"
 
-	"example.com/shop/internal/dlock/etcdlock"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"example.com/shop/internal/dlock/etcdlock"
 )
 
 // etcdStore is etcdlock alongside the Mutex of etcd's own library, which has a lease per

@@ -11,9 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/testbed"
 )
 
 func TestQuickRunHasARowForEverybody(t *testing.T) {

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 
-	"example.com/shop/internal/dlock/redlock"
 	"github.com/go-redsync/redsync/v4"
 	redsyncredis "github.com/go-redsync/redsync/v4/redis"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/dlock/redlock"
 )
 
 // Workloads on five servers.

@@ -9,11 +9,11 @@ import (
 	"strings"
 	"sync"
 
-	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/dlock/etcdlock"
+	"example.com/shop/internal/testbed"
 )
 
 // servers are what everything runs on. Those alongside Redis are started when they are

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"time"
 
-	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed"
 	_ "github.com/glebarez/go-sqlite" // the driver of the product
 	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed"
 )
 
 // database is one with the table of sqllock.

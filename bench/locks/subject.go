@@ -6,13 +6,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/bench/measure"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/dlock/redistokens"
-	"github.com/redis/go-redis/v9"
-
-	"example.com/shop/bench/measure"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no

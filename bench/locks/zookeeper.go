@@ -4,9 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"github.com/go-zookeeper/zk"
+
 	"example.com/shop/internal/dlock/zklock"
 	"example.com/shop/internal/zookeeper"
-	"github.com/go-zookeeper/zk"
 )
 
 // zookeeperStore is zklock alongside the Lock of the client library that it is built on.

@@ -7,9 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/testbed"
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"example.com/shop/internal/testbed"
 )
 
 // PoolSize lets 32 callers of one client have a connection each.

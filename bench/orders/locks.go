@@ -5,12 +5,12 @@ import (
 	"errors"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"github.com/go-redsync/redsync/v4"
 	"github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	"github.com/redis/go-redis/v9"
 
 	bench "example.com/shop/bench/measure"
+	"example.com/shop/internal/dlock"
 )
 
 const (

@@ -13,6 +13,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
 	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
@@ -20,8 +23,6 @@ import (
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
-	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 )
 
 // serve is one instance that sells under the locks of a library. It takes those flags

@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/shop/internal/timeout"
 	"github.com/hibiken/asynq"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/timeout"
 )
 
 // unpaid is how long an order waits in the runs in which nothing fires.

@@ -8,9 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"example.com/shop/internal/backoff"
-
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/backoff"
 )
 
 const (

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/testbed"
 )
 
 // The cells that wait seconds for asynq are left out.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/order"
 	"github.com/hibiken/asynq"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/order"
 )
 
 // Names of workloads.

@@ -7,9 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/shop/internal/timeout"
-
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/timeout"
 )
 
 // withRows measures timers per second that are stored in a database, and then pushed

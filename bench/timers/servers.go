@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/shop/bench/measure"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/testbed"
-
-	"example.com/shop/bench/measure"
 )
 
 // servers are what everything runs on.

@@ -86,7 +86,7 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 }
 
 // After a shared transaction, a few batches wait for others, for half the time that it took or for longestPause. Many do
-// not wait, and neither does a batch that comes when nobody waits.
+// not wait, and neither does a batch that comes when no other waits.
 func TestFewWaitForOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		alone       bool // in the transaction, which is then not a shared one
