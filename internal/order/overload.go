@@ -16,9 +16,9 @@ const (
 	// gain is how many times the bandwidth-delay product may be in flight, as in BBR.
 	gain = 2
 
-	// sharedGain is gain for orders that share a transaction. An order that waits for the previous transaction and is
-	// in the next one takes as long as two single orders, however many share it. So gain would never admit more of
-	// them.
+	// sharedGain is gain for orders that share a transaction. An order that waits for the previous transaction, and
+	// for others after it, takes up to two and a half times as long as a single one, however many share it. So gain
+	// would never admit more of them.
 	sharedGain = 3
 
 	// stuck is how long an order counts as in flight. An order that takes longer waits for a row or a lock of its own SKU, and
