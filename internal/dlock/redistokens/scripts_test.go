@@ -31,7 +31,7 @@ func tokScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 // is 1 for a holder that has expired, and the tokens.
 func tokTake(t testing.TB, rdb redis.UniversalClient, key string, known, n int) (fields int, tokens []any) {
 	t.Helper()
-	reply, err := tokScript(t, rdb, "take", key, 3, "a", "", 0, known, 0, 0, n).Slice()
+	reply, err := tokScript(t, rdb, "take", key, 3, "a", "", 0, known, 0, n).Slice()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,21 +36,32 @@ type spares struct {
 	turn   bool // holder has the turn to collect tokens one by one
 }
 
+// all returns the spare tokens, and the turn as one of them.
+func (s *spares) all() []string {
+	if s == nil {
+		return nil
+	}
+	if s.turn {
+		return append([]string{"turn"}, s.tokens...)
+	}
+	return s.tokens
+}
+
 // take asks for tokens, once, and again when it has found holders that had expired.
 func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) {
 	t.note(ctx, key)
 	for again := 0; ; again++ {
+		epoch := t.epochs.Of(key) // before use: a holder of an older epoch is retired before a newer one is noted
 		h, known := t.use(key)
 		if o.spares != nil && o.spares.holder != h {
 			t.discard(ctx, key, o.spares)
 			o.spares.holder = h
 		}
-		got, err := t.ask(ctx, key, h, known, o)
+		got, err := t.ask(ctx, key, h, epoch, known, o)
 		switch {
 		case err != nil:
 			return nil, err
-		case got == nil && again < 3: // the holder is not to be used any more
-			t.retire(ctx, key, h)
+		case got == nil && again < 3: // the holder is not used any more
 			continue
 		case got == nil:
 			return nil, fmt.Errorf("redistokens: acquire %q: the client is slower than its TTL", key)
@@ -65,14 +76,14 @@ func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) 
 	}
 }
 
-// ask makes one request. It returns neither a reply nor an error if h has expired,
-// or has tokens beyond those that are known.
-func (t *Tokens) ask(ctx context.Context, key string, h *holder, known int, o order) (*taken, error) {
-	args := []any{t.ttl.Milliseconds(), t.permits, h.name, t.epochs.Of(key), redisx.Flag(o.wait), known}
-	if o.spares == nil {
-		args = append(args, 0, 0)
-	} else {
-		args = append(args, redisx.Flag(o.spares.turn), len(o.spares.tokens))
+// ask makes one request. It returns neither a reply nor an error if h is retired, because it has expired, has lost
+// tokens, or has some that are not known.
+func (t *Tokens) ask(ctx context.Context, key string, h *holder, epoch string, known int, o order) (*taken, error) {
+	args := []any{t.ttl.Milliseconds(), t.permits, h.name, epoch, redisx.Flag(o.wait), known}
+	spares := o.spares.all()
+	args = append(args, len(spares))
+	for _, token := range spares {
+		args = append(args, token)
 	}
 	for _, n := range o.needs {
 		args = append(args, n)
@@ -83,11 +94,15 @@ func (t *Tokens) ask(ctx context.Context, key string, h *holder, known int, o or
 		return nil, t.unanswered(ctx, key, h, err)
 	}
 	reply, _ := answer.([]any)
+	retired := len(reply) < 5
+	if retired {
+		t.landed(h)
+		t.retire(ctx, key, h)
+	}
 	if len(reply) > 0 {
 		t.epochs.Set(key, fmt.Sprint(reply[0]))
 	}
-	if len(reply) < 5 {
-		t.landed(h)
+	if retired {
 		return nil, nil //nolint:nilnil // That is the third answer.
 	}
 	got := &taken{

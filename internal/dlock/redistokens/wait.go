@@ -206,10 +206,7 @@ func (t *Tokens) putBack(ctx context.Context, key string, s *spares, all bool) {
 
 // discard leaves spares of a retired holder to the background.
 func (t *Tokens) discard(ctx context.Context, key string, s *spares) {
-	tokens := s.tokens
-	if s.turn {
-		tokens = append(tokens, "turn")
-	}
+	tokens := s.all()
 	s.tokens, s.turn = nil, false
 	if len(tokens) > 0 {
 		t.drop(s.holder, tokens...)

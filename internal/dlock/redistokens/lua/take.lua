@@ -3,11 +3,11 @@
 -- ARGV[2] tokens to make, if there are none yet  ARGV[3] holder
 -- ARGV[4] epoch that the client has seen last, or empty  ARGV[5] 1 if the holder will wait
 -- ARGV[6] how many tokens the client knows that the holder has, or -1 if others may be on their way
--- ARGV[7] 1 to take what there is for the first request that needs more
--- ARGV[8] how many tokens held by the caller are for these requests  ARGV[9..] numbers needed
+-- ARGV[7] how many tokens of the caller are for these requests, the turn among them if it collects
+-- ARGV[8..] those tokens, and then the numbers needed
 -- Returns {epoch, tokens made, {holders that are due to be reaped}, {tokens taken}, {token of fence...}},
--- with 'invalid' for a request that can never be served, or {epoch} if the holder has expired
--- or has tokens that its client does not know of.
+-- with 'invalid' for a request that can never be served, or {epoch} if the holder has expired,
+-- lost tokens, or has some that its client does not know of.
 local held, holder, known = KEYS[7], ARGV[3], ARGV[4]
 
 local made, epoch = tonumber(redis.call('HGET', state, 'made') or ''), redis.call('HGET', state, 'epoch')
@@ -22,7 +22,8 @@ end
 -- A client that remembers another epoch proves that data was lost. Whatever was
 -- held then has expired one TTL after this state began; the tokens wait until then.
 local hold = math.floor(tonumber(epoch) / 1000) + ttl
-if known ~= '' and known ~= epoch and now < hold then redis.call('HSET', state, 'hold', digits(hold)) end
+local lost = known ~= '' and known ~= epoch
+if lost and now < hold then redis.call('HSET', state, 'hold', digits(hold)) end
 hold = tonumber(redis.call('HGET', state, 'hold') or 0)
 if now < hold then
   while redis.call('LMOVE', free, withheld, 'LEFT', 'RIGHT') do end
@@ -31,11 +32,11 @@ elseif hold > 0 then
   redis.call('HDEL', state, 'hold')
 end
 
--- A holder that has expired may have lost its tokens, and comes back under a new
--- name, unless it has none: then there is nothing that it could believe in.
+-- A holder that has expired, or whose epoch is over, may have lost its tokens. It comes back under
+-- a new name, unless it has none: then there is nothing that it could believe in.
 local live = expires(holder) > now
-if not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
-  and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
+local over = lost or not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
+if over and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
   touch()
   return {epoch}
 end
@@ -47,8 +48,21 @@ if sure >= 0 and redis.call('LLEN', held) > sure then
   return {epoch}
 end
 
-local spare, taken, fences = tonumber(ARGV[8]), {}, {}
-for i = 9, #ARGV do
+-- A failover can lose the tokens that were set aside: no request is served with those.
+local last, has, collects, spare = 7 + tonumber(ARGV[7]), {}, false, 0
+if last > 7 then
+  for _, token in ipairs(redis.call('LRANGE', held, 0, -1)) do has[token] = true end
+end
+for i = 8, last do
+  if not has[ARGV[i]] then
+    touch()
+    return {epoch}
+  end
+  if ARGV[i] == 'turn' then collects = true else spare = spare + 1 end
+end
+
+local taken, fences = {}, {}
+for i = last + 1, #ARGV do
   local n, blocked = tonumber(ARGV[i]), false
   if n > made then
     fences[#fences + 1] = 'invalid'
@@ -56,7 +70,7 @@ for i = 9, #ARGV do
     local missing = math.max(0, n - spare)
     local available = redis.call('LLEN', free)
     blocked = missing > available
-    if not blocked or ARGV[7] == '1' then
+    if not blocked or collects then
       for _ = 1, math.min(missing, available) do
         taken[#taken + 1] = redis.call('LMOVE', free, held, 'LEFT', 'RIGHT')
         spare = spare + 1

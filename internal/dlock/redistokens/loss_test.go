@@ -1,0 +1,82 @@
+package redistokens_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"testing"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A waiter that had collected a token before the semaphore was lost must not count it afterwards.
+func TestCollectedTokensAreLostWithTheSemaphore(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		key := rand.Text()
+		url := testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
+		rdb := redistest.Client(t, url)
+		cfg := redistokens.Config{Permits: 2, TTL: ttl}
+		collector, holder := redistest.Tokens(t, redistest.Client(t, url), cfg), redistest.Tokens(t, rdb, cfg)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
+		defer cancel()
+		taken := make(chan *dlock.Lease, 1)
+		collects := func(what string) { // this server has no other waiter
+			t.Helper()
+			testbedtest.Eventually(t, what, func() bool {
+				if len(taken) > 0 {
+					t.Fatal("the collector has two permits, and another client one")
+				}
+				clients, err := rdb.InfoMap(ctx, "clients").Result()
+				if err != nil || clients["Clients"]["blocked_clients"] != "1" {
+					return false
+				}
+				lists, err := rdb.Keys(ctx, redistest.SemaphoreKey(key)+":held:*").Result()
+				return err == nil && slices.ContainsFunc(lists, func(list string) bool {
+					held, err := rdb.LRange(ctx, list, 0, -1).Result()
+					return err == nil && len(held) == 2 && slices.Contains(held, "turn")
+				})
+			})
+		}
+		first, err := holder.Acquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			lease, err := collector.Acquire(ctx, key, 2)
+			if err != nil {
+				t.Error(err)
+			}
+			taken <- lease
+		}()
+		collects("one token and the turn")
+
+		if err := holder.Remove(ctx, key); err != nil {
+			t.Fatal(err)
+		}
+		newcomer := redistest.Tokens(t, redistest.Client(t, url), cfg) // it remembers nothing, and so waits for nothing
+		held, err := newcomer.TryAcquire(ctx, key, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := first.Release(ctx); !errors.Is(err, dlock.ErrLost) {
+			t.Errorf("the lease of before: %v, want a loss", err)
+		}
+		collects("the other token and the turn")
+		if err := held.Release(ctx); err != nil {
+			t.Fatal(err)
+		}
+		lease := <-taken
+		if lease == nil {
+			return
+		}
+		if err := lease.Release(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+}
