@@ -15,9 +15,11 @@ const (
 	// outboxSize is how many events wait for the log. Events that find no room are dropped, which all listeners are notified of.
 	outboxSize = 4096
 
-	// batchSize is how many events are appended in one step, and collect how long the first of them waits for others.
+	// batchSize is how many events are appended in one step, and collect how long the first of them waits for others. At least
+	// between goes by from one step to the next, unless a whole batch waits: each step wakes the feeds of all instances.
 	batchSize = 64
 	collect   = 5 * time.Millisecond
+	between   = 100 * time.Millisecond
 
 	// appendPause is the pause between two attempts to append.
 	appendPause = 200 * time.Millisecond
@@ -64,8 +66,8 @@ func (o *outbox) put(text string) {
 	}
 }
 
-// take returns the next events, and whether some were dropped before them.
-func (o *outbox) take() (texts []string, lost bool) {
+// take returns the next events, whether some were dropped before them, and whether there are more.
+func (o *outbox) take() (texts []string, lost, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := 0
@@ -77,7 +79,7 @@ func (o *outbox) take() (texts []string, lost bool) {
 	if n == 0 { // nothing follows what was dropped
 		lost, o.lost = o.lost, false
 	}
-	return texts, lost
+	return texts, lost, len(o.queue) > 0
 }
 
 // run appends until ctx ends, and then appends the remaining events for up to lastTime. Then it drops the rest.
@@ -86,22 +88,26 @@ func (o *outbox) run(ctx context.Context) {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastTime, cancel) })()
 	b := Batch{Writer: rand.Text()}
+	var last time.Time // that something was appended
 	for {
 		over := ctx.Err() != nil // before the look: what was put before the end is seen by it
-		if b.Texts, b.Lost = o.take(); len(b.Texts) > 0 || b.Lost {
+		var more bool
+		if b.Texts, b.Lost, more = o.take(); len(b.Texts) > 0 || b.Lost {
 			b.Number++
 			if !o.append(work, b) {
 				o.drop(len(b.Texts))
 				return
 			}
-			continue
-		}
-		if over {
+			last = time.Now()
+			if more {
+				continue
+			}
+		} else if over {
 			return
 		}
 		select {
 		case <-o.wake:
-			backoff.Sleep(ctx, collect)
+			backoff.Sleep(ctx, max(collect, between-time.Since(last)))
 		case <-ctx.Done():
 		}
 	}

@@ -50,6 +50,7 @@ type Publisher struct {
 	failing bool          // of the goroutine of Run: levels cannot be read
 
 	mu     sync.Mutex
+	noted  bool                // Run was woken for what is collected
 	stocks map[string]struct{} // SKUs whose levels have changed
 	locks  map[string]*leases
 	waits  map[string]*waiters         // by SKU; there are some, or may be
@@ -150,8 +151,12 @@ func (p *Publisher) finish(ctx context.Context) {
 func (p *Publisher) collect(note func()) {
 	p.mu.Lock()
 	note()
+	first := !p.noted
+	p.noted = true
 	p.mu.Unlock()
-	p.wakeUp()
+	if first {
+		p.wakeUp()
+	}
 }
 
 func (p *Publisher) wakeUp() {
@@ -164,6 +169,7 @@ func (p *Publisher) wakeUp() {
 // flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {
 	p.mu.Lock()
+	p.noted = false
 	p.countWaiters()
 	locks, timers := make(map[string]Lock, len(p.locks)), p.timers
 	for sku, l := range p.locks {

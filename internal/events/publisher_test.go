@@ -3,6 +3,7 @@ package events_test
 import (
 	"context"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,6 +58,46 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 		}
 		if most := int64(5 + 1); locks > most || timers > most || stocks > most || locks < 3 || reads.Load() != stocks {
 			t.Errorf("%d, %d and %d events in a second; %d levels were read", locks, timers, stocks, reads.Load())
+		}
+	})
+}
+
+// TestOrdersAreAppendedTogether: a lonely order is appended at once, and many are in ten steps a second, however they come.
+func TestOrdersAreAppendedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := alone(t, events.PublisherConfig{})
+		l := i.listen(t, events.Filter{}, "")
+		wantSaid(t, l, "start")
+		for _, c := range []struct {
+			orders int
+			every  time.Duration
+			steps  int64
+		}{{1, 0, 1}, {200, 5 * time.Millisecond, 11}, {1000, time.Millisecond, 21}} { // of a hundred, two steps take 64 and 36
+			time.Sleep(time.Second)
+			before := i.log.calls.Load()
+			var latest time.Duration
+			var listening sync.WaitGroup
+			listening.Go(func() {
+				for n := 0; n < c.orders; {
+					some, err := l.Next(t.Context())
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					for _, one := range some {
+						n++
+						latest = max(latest, time.Since(one.Event.At))
+					}
+				}
+			})
+			for range c.orders {
+				i.place("o")
+				time.Sleep(c.every)
+			}
+			listening.Wait()
+			if steps := i.log.calls.Load() - before; steps > c.steps || latest > 100*time.Millisecond || c.orders == 1 && latest > 5*time.Millisecond {
+				t.Errorf("%d orders, one every %v: %d steps, the latest event after %v", c.orders, c.every, steps, latest)
+			}
 		}
 	})
 }
