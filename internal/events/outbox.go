@@ -15,11 +15,14 @@ const (
 	// outboxSize is how many events wait for the log. Events that find no room are dropped, which all listeners are notified of.
 	outboxSize = 4096
 
-	// batchSize is how many events are appended in one step, and collect how long the first of them waits for others. At least
-	// between goes by from one step to the next, unless a whole batch waits: each step wakes the feeds of all instances.
+	// batchSize is how many events are appended in one call.
 	batchSize = 64
-	collect   = 5 * time.Millisecond
-	between   = 100 * time.Millisecond
+
+	// collect is how long the first event waits for others. When nothing waits any more, the next call is made between later, as
+	// each one wakes the feeds of all instances; or as soon as crowd events wait.
+	collect = 5 * time.Millisecond
+	between = 100 * time.Millisecond
+	crowd   = outboxSize / 2
 
 	// appendPause is the pause between two attempts to append.
 	appendPause = 200 * time.Millisecond
@@ -29,7 +32,8 @@ const (
 type outbox struct {
 	log     Log
 	onError func(error)
-	wake    chan struct{} // has room for one
+	wake    chan struct{} // has room for one, as crowded has
+	crowded chan struct{}
 
 	mu        sync.Mutex
 	queue     []waiting
@@ -45,7 +49,7 @@ type waiting struct {
 }
 
 func newOutbox(log Log, onError func(error)) *outbox {
-	return &outbox{log: log, onError: onError, wake: make(chan struct{}, 1)}
+	return &outbox{log: log, onError: onError, wake: make(chan struct{}, 1), crowded: make(chan struct{}, 1)}
 }
 
 // put queues an event, or drops it if there is no room.
@@ -60,13 +64,20 @@ func (o *outbox) put(text string) {
 	}
 	o.queue = append(o.queue, waiting{text, o.lost})
 	o.lost = false
+	signal(o.wake)
+	if len(o.queue) == crowd {
+		signal(o.crowded)
+	}
+}
+
+func signal(c chan<- struct{}) {
 	select {
-	case o.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-// take returns the next events, whether some were dropped before them, and whether there are more.
+// take returns the next events, whether some were dropped before them, and whether there is more to say.
 func (o *outbox) take() (texts []string, lost, more bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -79,7 +90,7 @@ func (o *outbox) take() (texts []string, lost, more bool) {
 	if n == 0 { // nothing follows what was dropped
 		lost, o.lost = o.lost, false
 	}
-	return texts, lost, len(o.queue) > 0
+	return texts, lost, len(o.queue) > 0 || o.lost
 }
 
 // run appends until ctx ends, and then appends the remaining events for up to lastTime. Then it drops the rest.
@@ -107,9 +118,20 @@ func (o *outbox) run(ctx context.Context) {
 		}
 		select {
 		case <-o.wake:
-			backoff.Sleep(ctx, max(collect, between-time.Since(last)))
+			o.pause(ctx, max(collect, between-time.Since(last)))
 		case <-ctx.Done():
 		}
+	}
+}
+
+// pause waits for d, until ctx ends, or until there is a crowd.
+func (o *outbox) pause(ctx context.Context, d time.Duration) {
+	late := time.NewTimer(d)
+	defer late.Stop()
+	select {
+	case <-late.C:
+	case <-o.crowded:
+	case <-ctx.Done():
 	}
 }
 

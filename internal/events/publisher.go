@@ -69,7 +69,7 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 	}
 }
 
-// Order publishes a change of an order at once, and later the levels of its SKUs.
+// Order publishes a change of an order within some 100 ms, and later the levels of its SKUs.
 func (p *Publisher) Order(o Order) {
 	e := Event{Type: TypeOrder, Order: &o}
 	p.publish(e)
@@ -98,10 +98,10 @@ func (p *Publisher) Timers(kind, outcome string, n int) {
 	})
 }
 
-// Member publishes at once that an instance has joined or left.
+// Member publishes that an instance has joined or left, as soon as Order does.
 func (p *Publisher) Member(m Member) { p.publish(Event{Type: TypeMember, Member: &m}) }
 
-// Leader publishes at once that an instance leads, or has lost leadership.
+// Leader publishes that an instance leads, or has lost leadership, as soon as Order does.
 func (p *Publisher) Leader(l Leader) { p.publish(Event{Type: TypeLeader, Leader: &l}) }
 
 // Run appends events to the log until ctx ends. Then it has one second to read the pending levels, and
@@ -159,12 +159,7 @@ func (p *Publisher) collect(note func()) {
 	}
 }
 
-func (p *Publisher) wakeUp() {
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
+func (p *Publisher) wakeUp() { signal(p.wake) }
 
 // flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {

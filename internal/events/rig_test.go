@@ -142,7 +142,7 @@ func fleet(t *testing.T, n int, c events.FeedConfig) (*shared, []*instance) {
 
 // appended waits, in a bubble, until what was published is in the log and read.
 func appended() {
-	time.Sleep(20 * time.Millisecond)
+	time.Sleep(200 * time.Millisecond)
 	synctest.Wait()
 }
 
