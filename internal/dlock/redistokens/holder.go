@@ -3,6 +3,7 @@ package redistokens
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -25,13 +26,14 @@ type tap struct {
 
 // holder is a client as Redis knows it: the owner of a list of tokens. The list is the truth about what the client
 // holds: a token whose arrival it never noticed is in there, too. The holder is retired if an outcome is unknown, or if
-// the client may have been declared dead. A retired holder takes no more tokens, keeps the leases that it has, and
+// the client may have been declared dead or has lost tokens. A retired holder takes no more tokens, keeps the leases that it has, and
 // returns the other tokens of its list.
 type holder struct {
 	name   string
-	flying int            // requests in flight that may add to the list
-	uses   int            // requests so far
-	known  map[string]int // tokens of leases, and those set aside for callers that wait
+	flying int               // requests in flight that may add to the list
+	uses   int               // requests so far
+	known  map[string]int    // tokens of leases, and those set aside for callers that wait
+	latest map[string]uint64 // by token: the fencing token of its latest lease
 }
 
 // use returns the holder that takes for key, and counts a request of it. known
@@ -43,7 +45,7 @@ func (t *Tokens) use(key string) (h *holder, known int) {
 	p := t.tap(key)
 	if p.holder == nil {
 		t.holders++
-		p.holder = &holder{name: t.name + ":" + t.client + "-" + strconv.Itoa(t.holders), known: map[string]int{}}
+		p.holder = &holder{name: t.name + ":" + t.client + "-" + strconv.Itoa(t.holders), known: map[string]int{}, latest: map[string]uint64{}}
 	}
 	h = p.holder
 	h.flying++
@@ -75,6 +77,7 @@ func (t *Tokens) drop(h *holder, tokens ...string) {
 	for _, token := range tokens {
 		if h.known[token]--; h.known[token] <= 0 {
 			delete(h.known, token)
+			delete(h.latest, token)
 		}
 	}
 	t.forgetRetired(h)
@@ -91,6 +94,33 @@ func (t *Tokens) retire(ctx context.Context, key string, h *holder) {
 	t.forgetRetired(h)
 	t.mu.Unlock()
 	t.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: h.name}})
+}
+
+// leased notes the latest lease of tokens.
+func (t *Tokens) leased(h *holder, fence uint64, tokens []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, token := range tokens {
+		h.latest[token] = max(h.latest[token], fence)
+	}
+}
+
+// superseded reports whether h has a later lease of one of tokens. Then the lease of fence was lost in a failover: the new master
+// did not know of it, and has granted the token once more.
+func (t *Tokens) superseded(h *holder, fence uint64, tokens []string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(tokens, func(token string) bool { return h.latest[token] > fence })
+}
+
+// holderOf returns the holder of a list, or nil if there is none any more.
+func (t *Tokens) holderOf(l list) *holder {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if p := t.taps[l.key]; p != nil && p.holder != nil && p.holder.name == l.holder {
+		return p.holder
+	}
+	return t.retired[l.holder]
 }
 
 // forgetRetired forgets a retired holder that has no known token and no request in flight. It requires mu.

@@ -16,10 +16,14 @@ import (
 func (t *Tokens) lease(ctx context.Context, key string, got *taken, fence string, tokens []string) *dlock.Lease {
 	h := got.holder
 	number, _ := strconv.ParseUint(fence, 10, 64) // made by digits in the script
+	t.leased(h, number, tokens)
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: dlock.Fence{Token: number, Owner: rand.Text()}, Kind: h.name + " " + strings.Join(tokens, " "),
 		Sent: got.sent, TTL: t.ttl, MaxHold: t.maxHold, Renewer: t.renewer,
 		Release: func(ctx context.Context) error {
+			if t.superseded(h, number, tokens) {
+				return dlock.ErrLost
+			}
 			n, err := t.release(ctx, key, h, tokens)
 			if err == nil && n < len(tokens) {
 				return dlock.ErrLost
@@ -71,12 +75,14 @@ func (t *Tokens) renew(ctx context.Context, held []dlock.Held) []error {
 		if err == nil {
 			t.reconcile(ctx, l, uses[l], tokens)
 		}
+		h := t.holderOf(l)
 		for _, i := range lists[l] {
-			_, mine, _ := strings.Cut(held[i].Kind, " ")
+			_, kind, _ := strings.Cut(held[i].Kind, " ")
+			mine := strings.Split(kind, " ")
 			switch {
 			case err != nil:
 				errs[i] = err
-			case !contains(tokens, strings.Split(mine, " ")):
+			case !contains(tokens, mine), h != nil && t.superseded(h, held[i].Fence.Token, mine):
 				errs[i] = dlock.ErrLost
 			}
 		}

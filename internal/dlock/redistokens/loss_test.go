@@ -56,10 +56,15 @@ func TestCollectedTokensAreLostWithTheSemaphore(t *testing.T) {
 		}()
 		collects("one token and the turn")
 
+		newcomer := redistest.Tokens(t, redistest.Client(t, url), cfg) // of this key it remembers nothing, and so waits for nothing
+		other, err := newcomer.TryAcquire(ctx, rand.Text(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Release(ctx)
 		if err := holder.Remove(ctx, key); err != nil {
 			t.Fatal(err)
 		}
-		newcomer := redistest.Tokens(t, redistest.Client(t, url), cfg) // it remembers nothing, and so waits for nothing
 		held, err := newcomer.TryAcquire(ctx, key, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -77,6 +82,47 @@ func TestCollectedTokensAreLostWithTheSemaphore(t *testing.T) {
 		}
 		if err := lease.Release(ctx); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A failover loses the lease of a token, and the same process gets the token once more. The first lease is over at its next renewal,
+// or when it is released, and the second one is not.
+func TestTokenThatIsGrantedTwice(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := redistest.Client(t, testbedtest.Redis(t))
+		s := redistest.Tokens(t, rdb, redistokens.Config{Permits: 2, TTL: ttl})
+		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
+		defer cancel()
+		for _, releases := range []bool{false, true} {
+			key := rand.Text()
+			first, err := s.Acquire(ctx, key, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lists, err := rdb.Keys(ctx, redistest.SemaphoreKey(key)+":held:*").Result()
+			if err != nil || len(lists) != 1 {
+				t.Fatalf("lists %v, %v", lists, err)
+			}
+			if err := rdb.LMove(ctx, lists[0], redistest.SemaphoreKey(key)+":free", "LEFT", "LEFT").Err(); err != nil { // as the replica has it
+				t.Fatal(err)
+			}
+			second, err := s.Acquire(ctx, key, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if releases {
+				if err := first.Release(ctx); !errors.Is(err, dlock.ErrLost) {
+					t.Errorf("release of the first lease: %v, want a loss", err)
+				}
+			} else {
+				testbedtest.Eventually(t, "the loss of the first lease", func() bool { return errors.Is(first.Err(), dlock.ErrLost) })
+			}
+			if err := second.Release(ctx); err != nil {
+				t.Errorf("release of the second lease: %v", err)
+			}
+			testbedtest.Eventually(t, "two free tokens", func() bool { return free(t, rdb, key) == 2 })
 		}
 	})
 }

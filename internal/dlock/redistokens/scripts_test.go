@@ -108,3 +108,48 @@ func TestTokensAreReleasedOnce(t *testing.T) {
 		}
 	})
 }
+
+// A failover to a replica that lags can lose tokens that a waiter has set aside. None of them counts, and none counts twice.
+func TestLostSparesServeNobody(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		tokTake(t, rdb, key, 0, 1) // token 1
+		for _, c := range []struct {
+			spares []any
+			fields int
+		}{
+			{[]any{"1"}, 5}, {[]any{"2"}, 1}, {[]any{"1", "1"}, 1}, {[]any{"turn"}, 1}, {[]any{"1", "turn"}, 1},
+		} {
+			args := append([]any{3, "a", "", 0, -1, len(c.spares)}, c.spares...)
+			reply, err := tokScript(t, rdb, "take", key, append(args, 1)...).Slice()
+			if err != nil || len(reply) != c.fields {
+				t.Errorf("with %v set aside: %v, %v, want %d fields", c.spares, reply, err, c.fields)
+			}
+		}
+	})
+}
+
+// A holder of before a loss of data returns under another name, whatever it has. Until the end of the TTL, no token reaches the list
+// on which clients wait.
+func TestTokensAreWithheldAfterALoss(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		var key string
+		for _, n := range []int{0, 1} {
+			key = rand.Text()
+			tokTake(t, rdb, key, 0, n) // by a client that remembers nothing
+			reply, err := tokScript(t, rdb, "take", key, 3, "a", "an earlier epoch", 0, n, 0, 1).Slice()
+			if err != nil || len(reply) != 1 {
+				t.Errorf("a holder of before that has %d tokens: %v, %v, want the epoch alone", n, reply, err)
+			}
+		}
+		if n, err := tokScript(t, rdb, "release", key, "a", "1").Int(); err != nil || n != 1 {
+			t.Errorf("released %d tokens, %v, want 1", n, err)
+		}
+		withheld := rdb.LLen(t.Context(), redistest.SemaphoreKey(key)+":withheld").Val()
+		if n := free(t, rdb, key); n != 0 || withheld != 3 {
+			t.Errorf("%d tokens are free and %d withheld, want 0 and 3", n, withheld)
+		}
+	})
+}

@@ -47,7 +47,7 @@ func (s *spares) all() []string {
 	return s.tokens
 }
 
-// take asks for tokens, once, and again when it has found holders that had expired.
+// take asks for tokens, once, and again when it has found holders that had expired, or has to use a new one.
 func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) {
 	t.note(ctx, key)
 	for again := 0; ; again++ {
@@ -64,7 +64,7 @@ func (t *Tokens) take(ctx context.Context, key string, o order) (*taken, error) 
 		case got == nil && again < 3: // the holder is not used any more
 			continue
 		case got == nil:
-			return nil, fmt.Errorf("redistokens: acquire %q: the client is slower than its TTL", key)
+			return nil, fmt.Errorf("redistokens: acquire %q: the client was taken for dead, or its tokens were lost, four times", key)
 		}
 		if len(got.due) == 0 {
 			return got, nil

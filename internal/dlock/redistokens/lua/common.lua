@@ -19,9 +19,16 @@ end
 
 local function expires(holder) return tonumber(redis.call('ZSCORE', holders, holder) or 0) end
 
--- Moves one token out of held, to where it belongs. Returns 0 if held does not have it.
+-- Moves one token out of held, to where it belongs: after a loss of data, clients that are blocked
+-- on free must not get it before the hold is over. Returns 0 if held does not have it.
 local function give(held, token)
   if redis.call('LREM', held, 1, token) == 0 then return 0 end
-  redis.call('RPUSH', token == 'turn' and turn or free, token)
+  local list = free
+  if token == 'turn' then
+    list = turn
+  elseif now < tonumber(redis.call('HGET', state, 'hold') or 0) then
+    list = withheld
+  end
+  redis.call('RPUSH', list, token)
   return 1
 end

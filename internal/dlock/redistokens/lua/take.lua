@@ -32,11 +32,11 @@ elseif hold > 0 then
   redis.call('HDEL', state, 'hold')
 end
 
--- A holder that has expired, or whose epoch is over, may have lost its tokens. It comes back under
--- a new name, unless it has none: then there is nothing that it could believe in.
+-- A holder of another epoch comes back under a new name. So does one that has expired and may have lost
+-- its tokens, unless it has none: then there is nothing that it could believe in.
 local live = expires(holder) > now
-local over = lost or not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
-if over and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
+local expired = not live and (redis.call('ZSCORE', holders, holder) or redis.call('ZSCORE', reaped, holder))
+if lost or expired and (ARGV[6] ~= '0' or redis.call('LLEN', held) > 0) then
   touch()
   return {epoch}
 end
@@ -58,6 +58,7 @@ for i = 8, last do
     touch()
     return {epoch}
   end
+  has[ARGV[i]] = nil -- the new master may have granted the same token again
   if ARGV[i] == 'turn' then collects = true else spare = spare + 1 end
 end
 
