@@ -70,7 +70,7 @@ func TestCollectedTokensAreLostWithTheSemaphore(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := first.Release(ctx); !errors.Is(err, dlock.ErrLost) {
-			t.Errorf("the lease of before: %v, want a loss", err)
+			t.Errorf("the earlier lease: %v, want a loss", err)
 		}
 		collects("the other token and the turn")
 		if err := held.Release(ctx); err != nil {

@@ -130,7 +130,7 @@ func TestLostSparesServeNobody(t *testing.T) {
 	})
 }
 
-// A holder of before a loss of data returns under another name, whatever it has. Until the end of the TTL, no token reaches the list
+// After a loss of data, a holder returns under another name, whatever it has. Until the end of the TTL, no token reaches the list
 // on which clients wait.
 func TestTokensAreWithheldAfterALoss(t *testing.T) {
 	t.Parallel()
@@ -141,7 +141,7 @@ func TestTokensAreWithheldAfterALoss(t *testing.T) {
 			tokTake(t, rdb, key, 0, n) // by a client that remembers nothing
 			reply, err := tokScript(t, rdb, "take", key, 3, "a", "an earlier epoch", 0, n, 0, 1).Slice()
 			if err != nil || len(reply) != 1 {
-				t.Errorf("a holder of before that has %d tokens: %v, %v, want the epoch alone", n, reply, err)
+				t.Errorf("an earlier holder that has %d tokens: %v, %v, want the epoch alone", n, reply, err)
 			}
 		}
 		if n, err := tokScript(t, rdb, "release", key, "a", "1").Int(); err != nil || n != 1 {
