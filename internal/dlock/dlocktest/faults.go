@@ -17,15 +17,22 @@ func blackHole(ctx context.Context, t testing.TB, h Harness, key string) {
 	next := h.New(t)
 	for range 3 {
 		cutOff(ctx, t, h.TTL, link,
-			func() *dlock.Lease { return acquire(ctx, t, h, l, key) },
+			func() (*dlock.Lease, error) { return l.Acquire(ctx, key) },
 			func() *dlock.Lease { return acquire(ctx, t, h, next, key) })
 	}
 }
 
 // cutOff cuts a holder off at a random phase of its renewal. The holder must know before anyone else can hold what it has.
-func cutOff(ctx context.Context, t testing.TB, ttl time.Duration, link Link, hold, next func() *dlock.Lease) {
+// hold may fail for a while after an earlier cut, until what was sent then has timed out.
+func cutOff(ctx context.Context, t testing.TB, ttl time.Duration, link Link, hold func() (*dlock.Lease, error), next func() *dlock.Lease) {
 	t.Helper()
-	lease, phase := hold(), rand.N(ttl)
+	var lease *dlock.Lease
+	testbedtest.Eventually(t, "a lease of the client that is cut off", func() bool {
+		var err error
+		lease, err = hold()
+		return err == nil
+	})
+	phase := rand.N(ttl)
 	pause(ctx, phase)
 	wantErr(t, lease.Err(), nil)
 	link.Cut()

@@ -166,7 +166,7 @@ func rwBlackHole(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	l, link := h.Behind(t)
 	for _, write := range []bool{true, false} {
 		cutOff(ctx, t, h.TTL, link,
-			func() *dlock.Lease { return acquire(ctx, t, Harness{TTL: h.TTL}, side(l, write), key) },
+			func() (*dlock.Lease, error) { return side(l, write).Acquire(ctx, key) },
 			func() *dlock.Lease { return rwTake(ctx, t, h, key, true) })
 	}
 }

@@ -74,7 +74,7 @@ func semBlackHole(ctx context.Context, t testing.TB, h SemaphoreHarness, key str
 	other := h.take(ctx, t, next, key, 1)
 	for range 2 {
 		cutOff(ctx, t, h.TTL, link,
-			func() *dlock.Lease { return h.take(ctx, t, s, key, 1) },
+			func() (*dlock.Lease, error) { return s.Acquire(ctx, key, 1) },
 			func() *dlock.Lease { return h.take(ctx, t, next, key, 1) })
 	}
 	wantErr(t, other.Err(), nil)
