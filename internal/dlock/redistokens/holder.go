@@ -101,7 +101,7 @@ func (t *Tokens) leased(h *holder, fence uint64, tokens []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, token := range tokens {
-		h.latest[token] = max(h.latest[token], fence)
+		h.latest[token] = fence
 	}
 }
 
@@ -110,7 +110,7 @@ func (t *Tokens) leased(h *holder, fence uint64, tokens []string) {
 func (t *Tokens) superseded(h *holder, fence uint64, tokens []string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return slices.ContainsFunc(tokens, func(token string) bool { return h.latest[token] > fence })
+	return slices.ContainsFunc(tokens, func(token string) bool { return h.latest[token] != fence })
 }
 
 // holderOf returns the holder of a list, or nil if there is none any more.

@@ -44,9 +44,9 @@ const maxTokens = 4096
 //
 //	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round trip
 //	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 round trips per token
-//	release    script  LREM held, RPUSH free for what was in the list: never more than is held               1 round trip
+//	release    script  LREM held, RPUSH free or withheld, if it was in the list: never more than is held      1 round trip
 //	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
-//	reap       script  for holders that have expired: LRANGE held, RPUSH free                                by the client that sees them in take
+//	reap       script  for holders that have expired: LRANGE held, and release                               by the client that sees them in take
 //	reconcile  script  releases what is in a list and unknown to the client                               after an unknown outcome
 //
 // Every script is one round trip, which concurrent callers share, and costs O(tokens touched + tokens of the holder).
@@ -71,7 +71,9 @@ const maxTokens = 4096
 // As in package redissem, the limit holds on each side of a loss, and not over both until the former holders are
 // notified. On a server without its data, the first client creates the tokens again, as many as it is configured with.
 // A client that remembers an earlier creation proves the loss. Then the tokens are withheld until one TTL after their
-// creation. A client that is new to the key takes them until then.
+// creation, and so are tokens that are released meanwhile. A client that is new to the key takes them before that is known.
+// A waiter counts no token that the server does not know. A failover can grant a process a token that it has already:
+// then the earlier lease ends at its next renewal.
 //
 // The server needs Redis 6.2 or newer and the settings that the comment of package redislock names.
 type Tokens struct {
