@@ -101,12 +101,17 @@ func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*
 }
 
 // hurry shortens periods that are no settings and do not survive a restart. After some of them sentinels find each
-// other, and a master that returns becomes a replica. A sentinel that was not scheduled for two seconds would by
-// default do nothing for thirty.
+// other, and a master that returns becomes a replica.
+//
+// A sentinel connects to a server at most once per ping-period. By default that is a second, as long as DownAfter: after
+// a failover it would take the new master for dead before it has connected, and may promote the old one, which is empty.
+//
+// A sentinel that stood still, as while it waits for its disk, must not count that time as a server's silence: it would
+// by default notice two seconds, and then do nothing for thirty.
 func (r *Redis) hurry(ctx context.Context) error {
 	return r.ask(ctx, func(ctx context.Context, c *redis.Client) error {
-		return c.Do(ctx, "SENTINEL", "DEBUG", "publish-period", "200", "info-period", "500", "ask-period", "200",
-			"tilt-trigger", "10000", "tilt-period", "1000").Err()
+		return c.Do(ctx, "SENTINEL", "DEBUG", "ping-period", "200", "publish-period", "200", "info-period", "500",
+			"ask-period", "200", "tilt-trigger", "500", "tilt-period", "1000").Err()
 	})
 }
 

@@ -37,7 +37,7 @@ func TestSentinelFailover(t *testing.T) {
 		defer c.Close()
 		keep(t, c, "k", "before")
 
-		for range 2 { // And back: what has been restarted must be able to take over.
+		for _, value := range []string{"after", "and back"} { // What has been restarted must be able to take over.
 			old, err := s.Master(t.Context())
 			if err != nil {
 				t.Fatal(err)
@@ -57,7 +57,7 @@ func TestSentinelFailover(t *testing.T) {
 			if master, err := s.Master(t.Context()); master != next || err != nil {
 				t.Errorf("the master is %v, %v, want the former replica", master, err)
 			}
-			keep(t, c, "k", "after")
+			keep(t, c, "k", value)
 
 			start = time.Now()
 			if err := old.Restart(t.Context()); err != nil {
@@ -67,8 +67,11 @@ func TestSentinelFailover(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Logf("ready again after %v", time.Since(start).Round(time.Millisecond))
-			if got, err := newClient(t, old.Addr()).Get(t.Context(), "k").Result(); got != "after" || err != nil {
+			if got, err := newClient(t, old.Addr()).Get(t.Context(), "k").Result(); got != value || err != nil {
 				t.Errorf("the old master has %q, %v: it does not follow the new one", got, err)
+			}
+			if master, err := s.Master(t.Context()); master != next || err != nil {
+				t.Errorf("the master is %v, %v: it was replaced once more, though it ran", master, err)
 			}
 		}
 	})
