@@ -106,7 +106,7 @@ func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*
 // A sentinel connects to a server at most once per ping-period. By default that is a second, as long as DownAfter: after
 // a failover it would take the new master for dead before it has connected, and may promote the old one, which is empty.
 //
-// A sentinel that stood still, as while it waits for its disk, must not count that time as a server's silence: it would
+// A sentinel that was paused, as by its disk, must not count that time as a server's silence: it would
 // by default notice two seconds, and then do nothing for thirty.
 func (r *Redis) hurry(ctx context.Context) error {
 	return r.ask(ctx, func(ctx context.Context, c *redis.Client) error {

@@ -126,3 +126,56 @@ func TestTokenThatIsGrantedTwice(t *testing.T) {
 		}
 	})
 }
+
+// A token arrives for a waiter although the semaphore was created again meanwhile, and the waiter is cut off. Others get the
+// token when the waiter has expired.
+func TestTokenThatArrivesAfterALoss(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		url := testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
+		rdb := redistest.Client(t, url)
+		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
+		defer cancel()
+		cfg := redistokens.Config{Permits: 2, TTL: ttl}
+		first, newcomer := redistest.Tokens(t, rdb, cfg), redistest.Tokens(t, redistest.Client(t, url), cfg)
+		arrives := func(key string) bool { // not if the waiter stops waiting at the wrong moment, to begin again
+			through, link := redistest.Proxied(t, url)
+			waiter := redistest.Tokens(t, through, redistokens.Config{Permits: 2, TTL: ttl, Blocking: rdb})
+			defer link.Heal()
+			if _, err := first.Acquire(ctx, key, 2); err != nil {
+				t.Fatal(err)
+			}
+			failed := make(chan error, 1)
+			go func() {
+				_, err := waiter.Acquire(ctx, key, 1)
+				failed <- err
+			}()
+			testbedtest.Eventually(t, "a client that waits", func() bool {
+				clients, err := rdb.InfoMap(ctx, "clients").Result()
+				return err == nil && clients["Clients"]["blocked_clients"] == "1"
+			})
+			link.Cut()
+			if err := first.Remove(ctx, key); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := newcomer.TryAcquire(ctx, key, 1); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-failed; err == nil {
+				t.Fatal("the waiter was not cut off")
+			}
+			arrived := free(t, rdb, key) == 0
+			if arrived {
+				if _, err := newcomer.Acquire(ctx, key, 1); err != nil {
+					t.Errorf("the token that arrived: %v", err)
+				}
+			}
+			return arrived
+		}
+		for !arrives(rand.Text()) {
+			if ctx.Err() != nil {
+				t.Fatal("no token arrived")
+			}
+		}
+	})
+}

@@ -18,4 +18,6 @@ var (
 	releaseScript   = lua.Script("common", "release")
 	reconcileScript = lua.Script("common", "reconcile")
 	reapScript      = lua.Script("common", "reap")
+	// arrivedText is sent whole, as a server that has lost its data may have lost its scripts.
+	arrivedText = lua.Text("common", "arrived")
 )

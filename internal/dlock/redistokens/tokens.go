@@ -44,6 +44,7 @@ const maxTokens = 4096
 //
 //	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round trip
 //	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 round trips per token
+//	arrived    script  with BLMOVE: ZADD holders, if a token has arrived for a holder that is not known        with it
 //	release    script  LREM held, RPUSH free or withheld, if it was in the list: never more than is held      1 round trip
 //	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
 //	reap       script  for holders that have expired: LRANGE held, and release                               by the client that sees them in take
@@ -63,8 +64,8 @@ const maxTokens = 4096
 //
 // A holder leaves its tokens until it expires. Then the next take of any client returns them, or ReleaseAll of the
 // process that is restarted with the same name. A waiter leaves nothing, or the token that arrived for it, as a
-// holder. A request that is executed after its client was declared dead leaves a token in a list that is read again
-// ten TTLs later.
+// holder, even if the server lost its data while it waited. A request that is executed after its client was declared
+// dead leaves a token in a list that is read again ten TTLs later.
 //
 // # What a loss of data does to the limit
 //

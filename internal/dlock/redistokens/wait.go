@@ -139,12 +139,11 @@ func (t *Tokens) fail(key string, err error) {
 // blockFor waits on the server for one token more. A waiter for several tokens first waits for the turn, and holds none
 // meanwhile. So one client at a time collects tokens one by one, and no two can wait for each other's.
 func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) error {
-	keys := t.keys(key)
-	source := keys[0]
+	source := 0 // free
 	switch {
 	case n > 1 && !s.turn:
 		t.putBack(ctx, key, s, true)
-		source = keys[2]
+		source = 2 // turn
 	case n == 1 && s.turn:
 		t.putBack(ctx, key, s, false)
 	}
@@ -156,15 +155,12 @@ func (t *Tokens) blockFor(ctx context.Context, key string, s *spares, n int) err
 	request, cancel := context.WithTimeout(ctx, t.block+t.timeout)
 	defer cancel()
 	seconds := strconv.FormatFloat(t.block.Seconds(), 'f', 3, 64)
-	held := t.keys(key, h.name)[6]
-	cmd := redis.NewCmd(request, "blmove", source, held, "left", "right", seconds)
-	// The list may be new, and this client may die before it runs a script.
-	ends := redis.NewCmd(request, "pexpire", held, t.forgotten().Milliseconds())
+	keys := t.keys(key, h.name)
+	cmd := redis.NewCmd(request, "blmove", keys[source], keys[6], "left", "right", seconds)
 	pipe := t.blocking.Pipeline()
-	for _, c := range []*redis.Cmd{cmd, ends} {
-		pipe.Process(request, redisx.Once{Cmd: c}) //nolint:errcheck // It only queues.
-	}
-	pipe.Exec(request) //nolint:errcheck // The first command has the error.
+	pipe.Process(request, redisx.Once{Cmd: cmd}) //nolint:errcheck // It only queues.
+	pipe.Eval(request, arrivedText, keys, t.ttl.Milliseconds(), h.name)
+	pipe.Exec(request) //nolint:errcheck // BLMOVE has the error.
 	token, err := cmd.Text()
 	switch {
 	case errors.Is(err, redis.Nil):
