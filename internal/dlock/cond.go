@@ -23,7 +23,8 @@ import "context"
 // A signal moves waiters to the queue of the key. They get the key one after
 // another when it is released, and never race for it (wait morphing). A waiter
 // whose process has died is skipped. If the process dies after the signal has reached it, the
-// signal is lost, as with any holder.
+// signal is lost, as with any holder. So it is if the process is silent until it is considered
+// dead, and then gives up.
 type Cond interface {
 	// Wait releases l and starts to wait in one step, so it misses no signal of a later
 	// holder. It blocks until it is signalled and has the key again, and

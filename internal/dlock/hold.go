@@ -13,8 +13,8 @@ import (
 // maxRelease bounds a release for leases whose TTL is longer, or that have none.
 const maxRelease = 5 * time.Second
 
-// lastRelease is how long a release may take if the context of its caller has ended. A backend repeats a release that
-// it had to give up.
+// lastRelease is how long a release may take if the context of its caller has ended. A release that had to be given up
+// is repeated in the background.
 const lastRelease = 500 * time.Millisecond
 
 // Hold is one grant in the store, and the leases that share it: one, or more when its holder
@@ -243,7 +243,8 @@ func (h *Hold) give(ctx context.Context, give func(context.Context) error) error
 	if landed := h.forget(); landed != nil {
 		select {
 		case <-landed:
-		case <-ctx.Done(): // the renewal ignores its context
+		case <-ctx.Done(): // other leases want that renewal, or it ignores its context
+			go h.Free(context.WithoutCancel(ctx)) // it is bounded, and nobody waits for it
 			return fmt.Errorf("dlock: release %q: a renewal is still out: %w", h.g.Key, ctx.Err())
 		}
 	}

@@ -43,7 +43,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	}
 	g := leases[0].hold.g
 	all := Grant{
-		Key: g.Key, Fence: g.Fence, Kind: g.Kind, Backend: g.Backend, NoReentry: g.NoReentry,
+		Key: g.Key, Fence: g.Fence, Turn: g.Turn, Kind: g.Kind, Backend: g.Backend, NoReentry: g.NoReentry,
 		Release: func(ctx context.Context) error { return releaseAll(ctx, leases) },
 	}
 	for _, l := range leases[1:] {

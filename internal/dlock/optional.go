@@ -43,6 +43,7 @@ type ForceReleaser interface {
 type CounterRaiser interface {
 	// RaiseCounter makes every later token of key greater than atLeast, and lowers
 	// nothing. Use it if a resource refuses the fencing tokens of a store that has
-	// lost its data and whose clock is behind the former store's.
+	// lost its data and whose clock is behind the former store's. Redis forgets it when key
+	// was not taken for a day.
 	RaiseCounter(ctx context.Context, key string, atLeast uint64) error
 }

@@ -42,11 +42,15 @@ func TestReleaseWaitsForARenewalInFlight(t *testing.T) {
 	})
 }
 
-// A renewal that never returns must not hold Release back for ever.
+// A renewal that does not return must not hold Release back for ever. The store is not left with the grant: it is released
+// when the renewal has returned.
 func TestReleaseIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := make(chan struct{})
-		lease := dlock.NewLease(t.Context(), grant(func(context.Context) error { <-stuck; return nil }))
+		var released atomic.Int32
+		g := grant(func(context.Context) error { <-stuck; return nil })
+		g.Release = func(context.Context) error { released.Add(1); return nil }
+		lease := dlock.NewLease(t.Context(), g)
 		time.Sleep(ttl/3 + time.Second)
 		start := time.Now()
 		err := lease.Release(t.Context())
@@ -56,7 +60,15 @@ func TestReleaseIsBounded(t *testing.T) {
 		if d := time.Since(start); d != 5*time.Second {
 			t.Errorf("Release took %v, want 5s", d)
 		}
+		time.Sleep(ttl)
+		if released.Load() != 0 {
+			t.Error("the release was sent beside the renewal")
+		}
 		close(stuck)
+		time.Sleep(ttl)
+		if n := released.Load(); n != 1 {
+			t.Errorf("%d releases were sent, want one", n)
+		}
 	})
 }
 
@@ -289,5 +301,25 @@ func TestOnEndMayBlock(t *testing.T) {
 			}
 		}
 		close(blocked)
+	})
+}
+
+// A lease of several keys knows the turn of the first one: the store knows the grant by that.
+func TestJoinedLeaseKeepsTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lease, err := dlock.InOrder(t.Context(), []string{"a", "b"}, func(ctx context.Context, key string) (*dlock.Lease, error) {
+			g := grant(ok)
+			g.Key = key
+			return dlock.NewLease(ctx, g.OfTurn(1)), nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := lease.Held().Granted(); got != fence {
+			t.Errorf("the store is to know the key by %+v, not by %+v", fence, got)
+		}
+		if err := lease.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
 	})
 }

@@ -70,8 +70,8 @@
 // # Failures
 //
 //	a holder dies          The lock remains until its TTL ends. The first poll then grants it to the head of the queue.
-//	a waiter dies          Its place remains for 2.5 s. A grant to it lasts 3 s more. With a TTL below 4 s: five eighths of
-//	                       the TTL, and the TTL.
+//	a waiter dies          Its place remains for 2.5 s, or five eighths of a shorter TTL than 4 s. A grant to it lasts 3 s
+//	                       more, or the TTL.
 //	Redis loses its data,  A second holder is possible until the first is notified by its next renewal. The fencing token
 //	or fails over to a     refuses the first holder's late writes. The queue forms again in the order of the next polls.
 //	replica that lagged
