@@ -14,10 +14,10 @@ import "context"
 // the previous writers. Neither side starves the other.
 //
 // A writer gets a new fencing token. Readers share the current token: the token of the last
-// writer, or one of the first reader if the store knows no writer. A reader's token is
+// writer, or one of the first reader if the store knows no writer or that writer expired. A reader's token is
 // no permission to write. A resource that checks it before a read refuses a reader whose lease expired
-// before a newer writer. Readers before and after a loss of
-// data, without a writer in between, can have different tokens.
+// before a newer writer. Readers before and after a loss of data, without a writer in between, can have
+// different tokens. After a failover to older data those can be lower, and refused, until the next writer.
 //
 // There is no upgrade: a reader releases and then acquires as a writer. Two readers that
 // waited to become the writer would wait for each other.

@@ -92,8 +92,8 @@ func isLate(write bool) func(ctx context.Context, t testing.TB, h RWHarness, key
 		wantErr(t, late.Release(ctx), dlock.ErrLost)
 		rwWantHeld(ctx, t, h, key, !write)
 		wantErr(t, holder.Err(), nil)
-		if !write && h.SharedFence && late.Fence().Passes(holder.Fence()) {
-			t.Errorf("a resource with the fence %+v would let in the late reader, %+v", holder.Fence(), late.Fence())
+		if h.SharedFence && late.Fence().Passes(holder.Fence()) {
+			t.Errorf("a resource with the fence %+v would let in what is late, %+v", holder.Fence(), late.Fence())
 		}
 		release(ctx, t, holder)
 	}

@@ -26,7 +26,7 @@ type RW struct {
 
 // entry is one key. Readers wait only while a writer holds the key or waits for it.
 type entry struct {
-	fence   dlock.Fence // of the last writer, shared by the readers
+	fence   dlock.Fence // of the last writer, shared by the readers; none if it expired
 	wrote   bool        // the last phase was a writer's, so that readers are next
 	writer  *hold
 	readers []*hold

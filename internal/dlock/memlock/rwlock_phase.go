@@ -79,6 +79,9 @@ func (l *RW) settle(key string, e *entry) {
 	now := time.Now()
 	expired := func(h *hold) bool { return !now.Before(h.until) }
 	if e.writer != nil && expired(e.writer) {
+		if !e.writer.until.IsZero() { // not dropped: a resource has to refuse what it writes late
+			e.fence = dlock.Fence{}
+		}
 		e.writer = nil
 	}
 	e.readers = slices.DeleteFunc(e.readers, expired)

@@ -18,9 +18,10 @@ import (
 //
 // # Data
 //
-//	shop:rw:{KEY}                   hash        fence and owner: of the last writer; writer and until: who
-//	                                            writes, for how long; since: from when; wrote: 1 after a
-//	                                            writer; ticket; forced: last token that was force-released  24 h
+//	shop:rw:{KEY}                   hash        fence and owner: of the last writer, or of the first reader after
+//	                                            one that expired; writer and until: who writes, for how long;
+//	                                            since: from when; wrote: 1 after a writer; ticket; forced: last
+//	                                            token that was force-released                               24 h
 //	shop:rw:{KEY}:readers           sorted set  id of each reader, by the end of its grant
 //	shop:rw:{KEY}:writers-waiting   sorted set  ids by ticket
 //	shop:rw:{KEY}:readers-waiting   sorted set  ids by ticket: those of the next phase

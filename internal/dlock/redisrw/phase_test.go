@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -226,6 +227,67 @@ func TestRWOnAServerThatForgets(t *testing.T) {
 		case <-writer.Done():
 		case <-time.After(2 * ttl):
 			t.Error("the first writer is not notified of its loss")
+		}
+	})
+}
+
+// What has expired stays out: neither a clock that goes back nor a late request brings it in beside the other side.
+func TestRWExpiredGrantsAreGone(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		l, key := redistest.RW(t, rdb, redisrw.Config{}), rand.Text()
+		state, readers := redistest.RWKey(key), redistest.RWKey(key)+":readers"
+		redistest.MustTake(t, l.Acquire, key)
+		if err := rdb.HSet(t.Context(), state, "until", 1).Err(); err != nil {
+			t.Fatal(err)
+		}
+		redistest.MustTake(t, l.AcquireRead, key)
+		if writer := rdb.HGet(t.Context(), state, "writer").Val(); writer != "" {
+			t.Errorf("the writer %s is there, beside a reader", writer)
+		}
+		for _, id := range rdb.ZRange(t.Context(), readers, 0, -1).Val() {
+			if err := rdb.ZAddXX(t.Context(), readers, redis.Z{Score: 1, Member: id}).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		redistest.MustTake(t, l.Acquire, key)
+		if n := rdb.ZCard(t.Context(), readers).Val(); n != 0 {
+			t.Errorf("%d readers are there, beside a writer", n)
+		}
+	})
+}
+
+// A release passes over more dead writers than one script does.
+func TestRWManyDeadWriters(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb := redistest.Client(t, testbedtest.Redis(t))
+		l, key := patientRW(t, rdb), rand.Text()
+		holder := redistest.MustTake(t, l.Acquire, key)
+		waits := make(chan *dlock.Lease, 1)
+		go func() {
+			lease, err := l.Acquire(t.Context(), key)
+			if err != nil {
+				t.Error(err)
+			}
+			waits <- lease
+		}()
+		testbedtest.Eventually(t, "the writer", func() bool { return redistest.RWWaiting(t, rdb, key) == 1 })
+		dead := make([]redis.Z, 200)
+		for i := range dead {
+			dead[i] = redis.Z{Score: float64(i), Member: "dead-" + strconv.Itoa(i)}
+		}
+		if err := rdb.ZAdd(t.Context(), redistest.RWKey(key)+":writers-waiting", dead...).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := holder.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if n := redistest.RWWaiting(t, rdb, key); n != 0 {
+			t.Errorf("%d wait after the release, although nobody holds the key", n)
+		}
+		if lease := <-waits; lease != nil {
+			lease.Release(t.Context())
 		}
 	})
 }

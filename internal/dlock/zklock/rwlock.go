@@ -29,7 +29,9 @@ import (
 // A writer that is granted the key writes its fencing token down, on the condition that its node exists, in one step.
 // Readers read it. The token is twice the number of the transaction that created the writer's node, so there is a
 // free token between any two. A force-release of a writer leaves that token behind, for the next readers. Readers of
-// a key that no writer has had get a fencing token made of the number of the transaction that created KEY.
+// a key that no writer has had get a fencing token made of the number of the transaction that created KEY. A writer
+// whose session has ended leaves its token to the readers that follow: until the next writer, a resource does not refuse
+// what it writes late.
 //
 // # Operations
 //

@@ -118,3 +118,33 @@ func TestWriterWaitsForAllReaders(t *testing.T) {
 		})
 	}
 }
+
+// A waiter is admitted although the reply to that is lost.
+func TestLostAdmissionCostsNoPlace(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		addr, key := testbedtest.ZooKeeper(t), rand.Text()
+		proxy := testbedtest.StartProxy(t, addr)
+		reader, writer := rwLocker(t, session(t, addr), zklock.Config{}), rwLocker(t, session(t, proxy.Addr()), zklock.Config{})
+		lease, err := patiently(t, reader.AcquireRead, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted := make(chan error, 1)
+		go func() {
+			lease, err := writer.Acquire(t.Context(), key)
+			if err == nil {
+				err = lease.Release(t.Context())
+			}
+			granted <- err
+		}()
+		waiters(t, reader, key, 1)
+		proxy.DropReply(key + "\x00") // the path that ends with key, to write the fencing token
+		if err := lease.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-granted; err != nil || proxy.Dropped() != 1 {
+			t.Errorf("with %d lost replies: %v", proxy.Dropped(), err)
+		}
+	})
+}

@@ -44,7 +44,7 @@ func (q *queue) await(ctx context.Context, c claim, n zookeeper.Node) (*dlock.Le
 			err = own.watched(ctx)
 		}
 		switch {
-		case errors.Is(err, zookeeper.ErrUncertain), errors.Is(err, zookeeper.ErrUnavailable):
+		case unanswered(err):
 			if err := q.mayContinue(ctx, n, err); err != nil {
 				return nil, err
 			}
@@ -100,7 +100,15 @@ func (q *queue) first(ctx context.Context, c claim, n zookeeper.Node, own *self)
 			}
 		}
 	}
-	return q.grant(ctx, c, n, own != nil)
+	for {
+		lease, err := q.grant(ctx, c, n, own != nil)
+		if !unanswered(err) {
+			return lease, err
+		}
+		if err := q.mayContinue(ctx, n, err); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // follow waits for the end of the node at path, the last one ahead of n.
@@ -230,6 +238,10 @@ func (q *queue) readPosition(ctx context.Context, c claim, n zookeeper.Node) (po
 			return position{}, err
 		}
 	}
+}
+
+func unanswered(err error) bool {
+	return errors.Is(err, zookeeper.ErrUncertain) || errors.Is(err, zookeeper.ErrUnavailable)
 }
 
 // mayContinue decides whether a waiter continues after a failed read: as long as its session may live.

@@ -63,6 +63,7 @@ end
 -- Each grant returns what its owner has to know: the token and the owner of the fence.
 local function grant_write(id, ms)
   local token = grown('fence')
+  redis.call('DEL', readers) -- they have expired: not even a clock that goes back brings them in again
   redis.call('HSET', state, 'owner', id, 'writer', id, 'since', digits(micros), 'until', digits(now + ms), 'wrote', '1')
   keep(state, math.max(86400000, 2 * ttl))
   drop(id)
@@ -71,7 +72,8 @@ end
 
 local function grant_read(id, ms)
   local fence = redis.call('HMGET', state, 'fence', 'owner')
-  if not fence[1] then
+  -- A writer that is still there has expired. The fence moves on, so that a resource refuses what it writes late.
+  if not fence[1] or redis.call('HDEL', state, 'writer', 'until') > 0 then
     fence = {grown('fence'), id}
     redis.call('HSET', state, 'owner', id)
   end
@@ -132,7 +134,7 @@ local function pump(caller)
     redis.call('HSET', state, 'wrote', '0')
   end
   admit(caller)
-  if redis.call('EXISTS', phase) == 1 then return 1 end
+  if redis.call('EXISTS', phase) == 1 or id == false or id == nil and redis.call('EXISTS', reading) == 1 then return 1 end
   if id and no_reader() then
     local fence = grant_write(id, id == caller and ttl or span)
     if id ~= caller then push(id, fence, stamp) end
