@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	maxEpochs = 4096          // bounds the memory
+	maxEpochs = 4096          // are remembered for certain, and at most twice as many
 	epochAge  = 6 * time.Hour // less than the store remembers an epoch that is not used
 )
 
 // Epochs remember when the state of each semaphore began, by the clock of the
 // store. A store that answers with another beginning has lost its data since.
 type Epochs struct {
-	mu    sync.Mutex
-	byKey map[string]epoch
+	mu            sync.Mutex
+	latest, older map[string]epoch
 }
 
 type epoch struct {
@@ -26,7 +26,11 @@ type epoch struct {
 func (e *Epochs) Of(key string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if known, ok := e.byKey[key]; ok && time.Since(known.seen) < epochAge {
+	known, ok := e.latest[key]
+	if !ok {
+		known, ok = e.older[key]
+	}
+	if ok && time.Since(known.seen) < epochAge {
 		return known.began
 	}
 	return ""
@@ -36,14 +40,8 @@ func (e *Epochs) Of(key string) string {
 func (e *Epochs) Set(key, began string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.byKey == nil {
-		e.byKey = map[string]epoch{}
+	if _, ok := e.latest[key]; e.latest == nil || !ok && len(e.latest) >= maxEpochs {
+		e.latest, e.older = map[string]epoch{}, e.latest
 	}
-	if _, ok := e.byKey[key]; !ok && len(e.byKey) >= maxEpochs {
-		for other := range e.byKey { // any other
-			delete(e.byKey, other)
-			break
-		}
-	}
-	e.byKey[key] = epoch{began, time.Now()}
+	e.latest[key] = epoch{began, time.Now()}
 }

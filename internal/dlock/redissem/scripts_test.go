@@ -172,3 +172,47 @@ func TestSemaphoreScriptsHandOn(t *testing.T) {
 		}
 	})
 }
+
+// A large grant that has expired is free at once, and not in parts.
+func TestSemaphoreLargeGrantExpires(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		semScript(t, rdb, "resize", key, 200)
+		semAcquire(t, rdb, key, "a-1", 200)
+		redistest.Expire(t, rdb, redistest.SemaphoreKey(key))
+		if answer, _ := semAcquire(t, rdb, key, "b-1", 200); answer != "granted" {
+			t.Errorf("another client is %s", answer)
+		}
+		if entries := rdb.HKeys(t.Context(), redistest.SemaphoreKey(key)+":owners").Val(); !slices.Equal(entries, []string{"b-1"}) {
+			t.Errorf("the owners are %v", entries)
+		}
+	})
+}
+
+// A process dies just before it renews a grant that it was notified of. Its waiters are dead before its permits expire.
+func TestSemaphoreNotifiedGrantOutlivesWaiters(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()
+		_, token := semAcquire(t, rdb, key, "a-1", 2)
+		semAcquire(t, rdb, key, "p-1", 2)
+		if live, err := semScript(t, rdb, "release", key, "a-1", token, 2).Int(); err != nil || live != 1 {
+			t.Fatalf("release: %d, %v", live, err)
+		}
+		until := func(script, name string) int64 {
+			ms, err := redis.NewScript(script).Run(t.Context(), rdb, []string{redistest.SemaphoreKey(key) + name}).Int64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ms
+		}
+		granted := until(`return redis.call('ZSCORE', KEYS[1], 'p-1:1')`, "")
+		semAcquire(t, rdb, key, "p-2", 1)
+		dies := until(`return string.match(redis.call('HGET', KEYS[1], 'p-2'), '^%d+:%d+:(%d+)')`, ":owners")
+		const renewed = 7_500 / 3 // ms after the grant, when a waiter may ask as well
+		if later := granted - dies; later < renewed-500 {
+			t.Errorf("the permits expire %d ms after a waiter that asked at once, want %d", later, renewed)
+		}
+	})
+}

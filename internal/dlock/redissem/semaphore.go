@@ -46,12 +46,13 @@ const maxWeight = 1024
 //	resize   sets the limit, and grants                                                1 round trip
 //
 // Each operation is one script, O(N log holders), and concurrent callers share round trips. Each script also drops up
-// to 64 expired permits, and grants the free permits. A script that frees permits makes the next grants, and notifies
+// to 64 expired grants, and grants the free permits. A script that frees permits makes up to 64 grants, and notifies
 // the process of each waiter, which need not send a request. A hand-off costs half a round trip up, half a round trip
 // down, and wakes only that waiter. Waiters poll within a second (or TTL/8), because a notification can be lost and a
 // holder can die. A waiter that has sent nothing for three such pauses and a timeout is dead, and is dropped when it
-// comes to the head. A notified grant that is not renewed expires after the same time. That is less than two thirds of
-// the TTL, the least that a dead holder still had. So the permits of a process never go to a waiter that died with it.
+// comes to the head. That is less than two thirds of the TTL, the least that a dead holder still had. A notified grant
+// that is not renewed expires after half as long again, and is first renewed after a third of that. So the permits of a
+// process never go to a waiter that died with it.
 //
 // Only the head of the queue is granted permits, and no waiter passes it. So a waiter for many permits blocks later
 // waiters, who would have enough, until it has its own. TryAcquire takes nothing while anybody waits.
@@ -74,7 +75,8 @@ const maxWeight = 1024
 // A server without its data (killed and started empty, FLUSHALL, a removed key) does less harm. A client that
 // remembers another epoch proves the loss. Then nothing is granted until one TTL after the new epoch began, when no
 // former holder can consider its lease valid any more. So the limit holds over the loss as well if all clients that
-// ask meanwhile have used the key before. Each client remembers the last 4096 keys that it used within six hours. A
+// ask meanwhile have used the key before, with a TTL that is not shorter than that of the former holders. Each client
+// remembers the last 4096 keys that it used within six hours. A
 // client that is new to the key cannot detect the loss, and is granted permits until another client has proved it.
 // (If each client that finds no epoch waited, the first use of every key would take a TTL. A mark that distinguishes
 // a new key from a lost one would be one key for all semaphores. A script in a Cluster cannot name it alongside
@@ -162,7 +164,8 @@ func (s *Semaphore) Close(ctx context.Context) error {
 	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
 }
 
-// waiterTTL is how long the store keeps a waiter that sends no request, or a notified grant that is not renewed.
+// waiterTTL is how long the store keeps a waiter that sends no request. It keeps a notified grant that is not renewed half as
+// long again: less than the TTL.
 func (s *Semaphore) waiterTTL() time.Duration { return 3*s.poll + s.timeout }
 
 // run makes one call of a script about key.

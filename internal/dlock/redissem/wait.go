@@ -88,7 +88,7 @@ func (a *attempt) Notified(ctx context.Context, message string) (*dlock.Lease, e
 	switch what {
 	case "granted":
 		token, stamp, _ := strings.Cut(rest, " ")
-		first := min(a.s.ttl, a.s.waiterTTL())
+		first := a.s.waiterTTL() * 3 / 2
 		if sent, ok := a.s.notifier.Sent(stamp); ok && time.Since(sent) < first/2 {
 			return a.granted(ctx, token, sent, first), nil
 		}

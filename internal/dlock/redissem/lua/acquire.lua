@@ -44,7 +44,7 @@ if not entry then
 end
 -- Until when it lives, and how long it trusts what it is handed, are its own to say.
 redis.call('HSET', owners, owner, table.concat({string.match(entry, '^%d+:%d+'),
-  digits(now + waiterTTL), digits(math.min(ttl, waiterTTL)), stamp}, ':'))
+  digits(now + waiterTTL), digits(waiterTTL * 3 / 2), stamp}, ':'))
 touch()
 pump(owner)
 entry = redis.call('HGET', owners, owner)

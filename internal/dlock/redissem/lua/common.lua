@@ -1,9 +1,8 @@
 -- Begins every script of the semaphore. KEYS and the first five of ARGV are the
 -- same for all of them:
 -- KEYS[1] holders  KEYS[2] queue  KEYS[3] owners  KEYS[4] state  KEYS[5] limit
--- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] how long a silent waiter stays
--- with the caller, as a waiter that does not ask again, or does not renew what it was
--- handed, in ms
+-- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] how long a waiter stays
+-- that does not ask again, in ms; half as long again if it does not renew what it was notified of
 -- ARGV[4] command to publish with  ARGV[5] what begins the channel of a process
 local holders, queue, owners, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local ttl, waiterTTL = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -39,11 +38,18 @@ local function members(owner, n, score)
   return list
 end
 
--- Drops up to 64 permits that have expired.
+-- Drops grants that have expired, whole ones, until 64 permits are free or more.
 local function evict()
-  for _, member in ipairs(redis.call('ZRANGEBYSCORE', holders, '-inf', now, 'LIMIT', 0, 64)) do
-    redis.call('ZREM', holders, member)
-    redis.call('HDEL', owners, string.match(member, '^(.*):%d+$'))
+  local left = 64
+  while left > 0 do
+    local member = redis.call('ZRANGEBYSCORE', holders, '-inf', now, 'LIMIT', 0, 1)[1]
+    if not member then return end
+    local owner = string.match(member, '^(.*):%d+$')
+    local n = tonumber(string.match(redis.call('HGET', owners, owner) or '', '^%d+:(%d+)$') or 0)
+    if n > 0 then redis.call('HDEL', owners, owner) end
+    local expired = n > 0 and members(owner, n) or {member}
+    redis.call('ZREM', holders, unpack(expired))
+    left = left - #expired
   end
 end
 
