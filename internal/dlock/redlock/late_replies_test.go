@@ -249,3 +249,40 @@ func TestLateTakeIsRolledBack(t *testing.T) {
 		}
 	})
 }
+
+// A server that was paused executes a take after its lease has been lost. It is asked to release that, and not blocked for a TTL.
+func TestLateTakeOfALostLease(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := ready(t, 3)
+		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
+		take(t, l, "k").Release(t.Context()) // the servers know the scripts
+		late := client(t, s[0].URL())
+		before, err := late.Get(t.Context(), fenceKey("k")).Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s[0].Pause(); err != nil {
+			t.Fatal(err)
+		}
+		lease := take(t, l, "k")
+		for _, server := range s[1:] {
+			if err := client(t, server.URL()).Del(t.Context(), lockKey("k")).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-lease.Done()
+		if err := s[0].Resume(); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		testbedtest.Eventually(t, "the take", func() bool {
+			last, err := late.Get(t.Context(), fenceKey("k")).Result()
+			return err == nil && last != before
+		})
+		testbedtest.Eventually(t, "the lock of the server", func() bool { return late.Exists(t.Context(), lockKey("k")).Val() == 0 })
+		if d := time.Since(start); d > 2*ttl/3 {
+			t.Errorf("the server was free only after %v; the TTL is %v", d, ttl)
+		}
+	})
+}

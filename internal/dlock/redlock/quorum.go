@@ -214,6 +214,20 @@ func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer
 	return asked, said, votes
 }
 
+// lose ends an acquisition whose lease is lost. What a server has granted without knowing the token, or may have granted, is released
+// in the background, as is a vote that comes later. No renewal answers for those.
+func (b *acquisition) lose(ctx context.Context) {
+	b.mu.Lock()
+	b.over = true
+	votes := slices.Clone(b.votes)
+	b.mu.Unlock()
+	for i, v := range votes {
+		if v.state == granted || v.state == unknown {
+			b.l.nodes[i].rollback.Add(ctx, b.held())
+		}
+	}
+}
+
 // answer is what a server says.
 type answer[T any] struct {
 	value T
