@@ -1,24 +1,26 @@
-package redisx
+package redisx_test
 
 import (
 	"strconv"
 	"testing"
+
+	"example.com/shop/internal/redisx"
 )
 
 // The last keys are remembered, however many there were before.
 func TestEpochsRememberTheLastKeys(t *testing.T) {
 	t.Parallel()
-	var e Epochs
-	const n = 3*maxEpochs + 7
+	var e redisx.Epochs
+	const kept, n = 4096, 3*4096 + 7
 	for i := range n {
 		e.Set(strconv.Itoa(i), strconv.Itoa(-i))
 	}
-	for i := n - maxEpochs; i < n; i++ {
+	for i := n - kept; i < n; i++ {
 		if got := e.Of(strconv.Itoa(i)); got != strconv.Itoa(-i) {
 			t.Fatalf("of key %d, the client remembers %q", i, got)
 		}
 	}
-	if n := len(e.latest) + len(e.older); n > 2*maxEpochs {
-		t.Errorf("%d keys are remembered", n)
+	if got := e.Of("0"); got != "" {
+		t.Errorf("the client remembers the first key, too: %q", got)
 	}
 }
