@@ -35,7 +35,8 @@
 // # Not guaranteed
 //
 // Delivery. An event is published after the commit, not in it. An event is lost if its instance dies between them, or
-// ends while the log is unavailable and the event waits in its queue. A commit with an unknown outcome publishes
+// ends while the log is unavailable and the event waits in its queue. Nor is a loss noticed if a failover of Redis removes
+// the last events of an instance that publishes no more. A commit with an unknown outcome publishes
 // nothing. The order's row is the truth, and GET /api/v1/orders has it.
 //
 // The order of causes. Events are in the order in which instances appended them. Levels carry the version of their row; the

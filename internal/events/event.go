@@ -98,7 +98,7 @@ type Lease struct {
 // Refusal is a write that a row refused because it had accepted a later fencing token.
 type Refusal struct {
 	Fence    uint64    `json:"fence"`
-	Accepted uint64    `json:"accepted"` // without the token offset of the SKU
+	Accepted uint64    `json:"accepted"` // with the token offset of the SKU, as Fence
 	At       time.Time `json:"at"`
 }
 

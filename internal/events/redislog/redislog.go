@@ -2,7 +2,8 @@
 //
 // All instances append to one stream and read it, so all of them have the same events in the same order. A connection
 // that breaks loses nothing: the reader continues after the last entry that it has. Each entry names the previous one,
-// so a reader notices all losses: entries trimmed unread, or removed by a failover, a restart or a FLUSHALL.
+// so a reader notices entries that were trimmed unread, or removed by a restart, a FLUSHALL or a failover. If no reader
+// has the last entries that a failover removed, their writer finds that out when it appends the next one, and marks it.
 //
 // The stream keeps about [Size] entries of 1 to 64 events each. An order of one item is some 300 bytes, so the stream takes
 // from 1 MB to 40 MB.

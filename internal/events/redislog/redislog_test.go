@@ -184,3 +184,41 @@ func received(t *testing.T, l *events.Listener, last int, loses bool) {
 		}
 	}
 }
+
+// A failover removes a batch that no other reader has. The next batch of its writer is marked.
+func TestBatchThatAFailoverRemoves(t *testing.T) {
+	t.Parallel()
+	rdb := client(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+	log, err := redislog.New(rdb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(writer string, number uint64) events.Entry {
+		t.Helper()
+		if err := log.Append(t.Context(), events.Batch{Writer: writer, Number: number, Texts: []string{writer}}); err != nil {
+			t.Fatal(err)
+		}
+		latest, err := log.Latest(t.Context(), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return latest[0]
+	}
+	write("a", 1)
+	removed := write("a", 2)
+	if err := rdb.XDel(t.Context(), "shop:events:{all}", removed.ID.String()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Set(t.Context(), "shop:events:{all}:a", 1, time.Minute).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range []struct {
+		writer string
+		number uint64
+		lost   bool
+	}{{"b", 1, false}, {"a", 3, true}, {"a", 4, false}, {"b", 2, false}} {
+		if e := write(w.writer, w.number); e.Lost != w.lost {
+			t.Errorf("batch %d of %s is marked: %v, want %v", w.number, w.writer, e.Lost, w.lost)
+		}
+	}
+}
