@@ -85,7 +85,7 @@ func (n *eventLog) Held(sku, strategy string, f dlock.Fence, asked time.Time, ex
 
 // Fenced implements [order.Publisher].
 func (n *eventLog) Fenced(strategy string, e *stock.FencedError) {
-	n.Refused(e.Refused.SKU, strategy, e.Refused.Fence.Token, e.Accepted.Token-min(e.Base, e.Accepted.Token))
+	n.Refused(e.Refused.SKU, strategy, e.Refused.Fence.Token, e.Accepted.Token)
 }
 
 // timerEvents is an observer of timers that reports what became of them.

@@ -655,7 +655,7 @@ type LiveEvent struct {
 			// Fence The fencing token of the write.
 			Fence int64 `json:"fence"`
 
-			// Accepted The fencing token that the row had accepted, without the token offset of the SKU.
+			// Accepted The fencing token that the row had accepted, with the token offset of the SKU, as fence.
 			Accepted int64 `json:"accepted"`
 
 			// At When the write was refused; UTC.
