@@ -23,7 +23,7 @@ type Request struct {
 	// Queued says that the order is stored as [Queued] and becomes [Pending] now.
 	Queued bool
 
-	// Once is the key of the request, or nil. The answer is stored with an order that is
+	// Key is the key of the request, or nil. The answer is stored with an order that is
 	// accepted; of one that is refused nothing is stored, see Store.Refuse.
 	Key *idempotency.Request
 

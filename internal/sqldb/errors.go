@@ -35,6 +35,7 @@ const (
 	statementTime    = 1969 // MariaDB's max_statement_time is over
 	executionTime    = 3024 // MySQL's MAX_EXECUTION_TIME is over
 	notAwaited       = 3572 // what MySQL says to NOWAIT
+	idle             = 4031 // MySQL's wait_timeout is over
 )
 
 // Primary error codes of SQLite, and extended ones of duplicate keys.
@@ -81,7 +82,7 @@ func Late(err error) bool { return server(err, statementTime, executionTime) }
 func Broken(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return network || cut(err) || Late(err) || file(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen) ||
-		server(err, diskFull, tooMany, shutdown, tableFull, tooManyOfUser, readOnly, interrupted, readOnlyMode, killed)
+		server(err, diskFull, tooMany, shutdown, tableFull, tooManyOfUser, readOnly, interrupted, readOnlyMode, killed, idle)
 }
 
 // Unreachable reports whether err says that no server answers, or that it accepts no session now: it is starting or
@@ -101,6 +102,6 @@ func Duplicate(err error) bool {
 func Refused(err error) bool {
 	_, ofServer := errors.AsType[*mysqldriver.MySQLError](err)
 	_, ofFile := errors.AsType[*sqlitedriver.Error](err)
-	unknown := server(err, shutdown, commitFailed, interrupted, killed) || file(err, sqliteInterrupt, sqliteIOErr)
+	unknown := server(err, shutdown, commitFailed, interrupted, killed, idle) || file(err, sqliteInterrupt, sqliteIOErr)
 	return (ofServer || ofFile) && !unknown
 }

@@ -84,7 +84,7 @@ func uncertain(batches []*order.Batch, err error) error {
 func (s *Store) stored(ctx context.Context, ids ...string) (rows []orderRow, err error) {
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		rows = nil
-		return tx.Raw("SELECT * FROM orders WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
+		return tx.Raw("SELECT * FROM orders"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
 	})
 	return rows, err
 }

@@ -110,7 +110,7 @@ func (b *transaction) lockQueued(tx *gorm.DB) error {
 		return nil
 	}
 	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+b.dialect.present+" AS now FROM orders o WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
+	err := tx.Raw("SELECT o.*, "+b.dialect.present+" AS now FROM orders o"+b.dialect.byKey+" WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
 	if err != nil {
 		return err
 	}

@@ -1,10 +1,12 @@
 package sqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"slices"
 	"strings"
 
 	"gorm.io/gorm"
@@ -107,8 +109,13 @@ func (c *script) entry(s *Store, m stock.Movement, sku string, quantity, now int
 }
 
 // answers adds the insertion of answers. It comes last: whoever carries out the same request
-// waits there until the outcome is known, and holds what it has changed meanwhile.
+// waits there until the outcome is known, and holds what it has changed meanwhile. Keys are in ascending order, so that
+// two transactions with the same keys do not wait for each other.
 func (c *script) answers(s *Store, answers []answer) error {
+	slices.SortFunc(answers, func(a, b answer) int {
+		x, y := a.once.Scope, b.once.Scope
+		return cmp.Or(cmp.Compare(x.Customer, y.Customer), cmp.Compare(x.Route, y.Route), cmp.Compare(x.Key, y.Key))
+	})
 	args := make([]any, 0, 7*len(answers))
 	for _, a := range answers {
 		if err := fits(a.once.Scope); err != nil {

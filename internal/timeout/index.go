@@ -66,8 +66,8 @@ type Index interface {
 }
 
 // Local is implemented by an index in memory. With it each instance fires what it has scheduled
-// itself, and puts no entry that it does not handle. The leader puts no entries for timers of
-// other instances: its overdue scan fires those that an instance left behind.
+// itself, and puts no entry that it does not handle. Only a new leader puts entries for timers of
+// other instances, when it rebuilds its index. Later its overdue scan fires those that an instance left behind.
 type Local interface {
 	Local() bool
 }
