@@ -33,8 +33,8 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
-# Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. Their tests that are not parallel come
-# first, beside what is left of the rest when the locks on Redis and bench are done.
+# Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. They come last, with the machine for
+# themselves: some measure what a service does under overload.
 .PHONY: test-redislock test-rest test-e2e test-bench
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
@@ -48,8 +48,9 @@ test-bench:
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	{ $(MAKE) test-redislock && $(MAKE) test-bench && $(MAKE) test-e2e; } & beside=$$!; \
+	{ $(MAKE) test-redislock && $(MAKE) test-bench; } & beside=$$!; \
 	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
+	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
 NEED_SERVERS := /(e2e|testbed|demo|lab|cli|app)$$
