@@ -120,20 +120,14 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 	if err := conn.QueryRowContext(ctx, s.dialect.session).Scan(&session); err != nil {
 		return err
 	}
-	killed := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(killed)
+	db.Statement.ConnPool = conn
+	err = read(db)
+	if err != nil && ctx.Err() != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 		defer cancel()
 		_, _ = s.aside.ExecContext(ctx, fmt.Sprintf(s.dialect.kill, session)) // one that has ended cannot be killed
-	})
-	defer func() {
-		if !stop() {
-			<-killed // before the next one reads
-		}
-	}()
-	db.Statement.ConnPool = conn
-	return read(db)
+	}
+	return err
 }
 
 // narrowed returns the query for one SKU, or for all.
