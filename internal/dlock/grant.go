@@ -66,7 +66,7 @@ type Grant struct {
 	// and returns ErrLost or a *LostError with the reason.
 	Release func(ctx context.Context) error
 
-	// Ended is called once at the end of the grant, after the release was sent, with
+	// Ended is called once at the end of the grant, after the release was sent or put off, with
 	// the outcome that [Lease.OnEnd] of its last lease gets. A reentrant
 	// holder has several leases; the grant ends with the last one. Ended
 	// must not block, and may be nil.

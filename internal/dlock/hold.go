@@ -244,7 +244,10 @@ func (h *Hold) give(ctx context.Context, give func(context.Context) error) error
 		select {
 		case <-landed:
 		case <-ctx.Done(): // other leases want that renewal, or it ignores its context
-			go h.Free(context.WithoutCancel(ctx)) // it is bounded, and nobody waits for it
+			go func() {
+				<-landed
+				h.Free(h.values)
+			}()
 			return fmt.Errorf("dlock: release %q: a renewal is still out: %w", h.g.Key, ctx.Err())
 		}
 	}

@@ -117,7 +117,7 @@ func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 // release. It returns the [*LostError] if the lease was lost or the store
 // has another owner or none, and [ErrReleased] if it was released before. A release that passes the grant to the next
 // caller of this process does not ask the store. It returns nil if no loss is known here.
-// Any other error means that the store did not answer; then the TTL frees the key.
+// Any other error means that the store did not answer in time; then a later attempt or the TTL frees the key.
 // After any error the lease is over.
 func (l *Lease) Release(ctx context.Context) error {
 	if !l.asked.CompareAndSwap(false, true) {

@@ -67,7 +67,7 @@ func orderWorker(ctx context.Context, w *Worker) {
 	request := oneUnit(w.Task["name"], claim.SKU, time.Hour)
 	err := store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
 	if e, ok := errors.AsType[*stock.FencedError](err); ok {
-		p.at(pointFenced, fmt.Sprint(e.Accepted.Token-min(e.Base, e.Accepted.Token)))
+		p.at(pointFenced, fmt.Sprint(e.Accepted.Token))
 	}
 	p.at(pointDone, outcome(errors.Join(err, request.Err)))
 	if p.lease != nil && w.Task["unlock"] != "early" {

@@ -85,6 +85,19 @@ func TestRWModel(t *testing.T) {
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
 			op(1, 40, 50, try(reader), read("r1", "x", 2)),
 		}},
+		{"readers share a new fence after a writer that has expired", porcupine.Ok, []porcupine.Operation{
+			op(0, 0, 10, try(writer), granted("a", 1)),
+			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
+			op(0, 20, 30, release("a"), ended(dlocktest.Lost)),
+			op(1, 40, 50, try(reader), read("r1", "x", 2)),
+			op(2, 60, 70, try(reader), read("r2", "x", 2)),
+		}},
+		{"a second reader with a new fence after a writer that has expired", porcupine.Illegal, []porcupine.Operation{
+			op(0, 0, 10, try(writer), granted("a", 1)),
+			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
+			op(1, 40, 50, try(reader), read("r1", "x", 2)),
+			op(2, 60, 70, try(reader), read("r2", "y", 3)),
+		}},
 		{"a reader is refused what is free", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(reader), read("r1", "r", 1)),
 			op(1, 20, 30, try(reader), ended(dlocktest.Refused)),

@@ -17,13 +17,14 @@ type rwState struct {
 	writer  holder // with no owner if nobody writes
 	readers holders
 	fence   dlock.Fence // of the last writer, or of the first reader
+	lapsed  bool        // fence is that of a writer which may have expired
 	max     uint64      // the highest token so far, if readers have their own
 	ghosts  int         // attempts with an unknown outcome, which may have taken the lock for nobody
 }
 
 // RWModel is the model of a read/write lock with a shared fence, as [dlock.RWLocker] defines it. A writer excludes all
 // others and has a greater token than every earlier holder. Readers share, and have the fencing token of the last
-// writer. A free key is not refused, and only a holder releases. A Call with [RWPermits] is the writer's. Every key is
+// writer, or a new one if that writer expired. A free key is not refused, and only a holder releases. A Call with [RWPermits] is the writer's. Every key is
 // a separate lock.
 //
 // A store that is forgetful begins a new fencing token, a greater one, when readers come to a
@@ -41,7 +42,7 @@ func rwModel(fresh rwState) porcupine.Model {
 	})
 	m.Equal = func(a, b any) bool {
 		x, y := a.(rwState), b.(rwState)
-		return x.writer == y.writer && x.fence == y.fence && x.max == y.max && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
+		return x.writer == y.writer && x.fence == y.fence && x.lapsed == y.lapsed && x.max == y.max && x.ghosts == y.ghosts && slices.Equal(x.readers, y.readers)
 	}
 	return m
 }
@@ -86,10 +87,10 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 		s.max = max(s.max, o.Fence.Token)
 	}
 	if write {
-		s.writer, s.readers, s.fence = holder{owner: o.owner(), n: RWPermits}, nil, o.Fence
+		s.writer, s.readers, s.fence, s.lapsed = holder{owner: o.owner(), n: RWPermits}, nil, o.Fence, false
 		return newer, s
 	}
-	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.forgetful && len(s.readers) == 0
+	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.lapsed || s.forgetful && len(s.readers) == 0
 	legal := o.Fence == s.fence || newer && fresh
 	if s.own {
 		legal = newer
@@ -97,7 +98,7 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 		s.fence = o.Fence
 	}
 	i, held := s.readers.find(o.owner())
-	s.writer = holder{}
+	s.writer, s.lapsed = holder{}, false
 	s.readers = s.readers.with(i, holder{owner: o.owner(), n: 1})
 	return legal && !held, s
 }
@@ -123,7 +124,7 @@ func (s rwState) release(owner string, r Result) (bool, rwState) {
 
 func (s rwState) expire(owner string) rwState {
 	if s.writer.owner == owner {
-		s.writer.lapsing = true
+		s.writer.lapsing, s.lapsed = true, true
 	}
 	s.readers = s.readers.expire(owner)
 	return s

@@ -37,7 +37,7 @@ import (
 //
 //	acquire.lua   take, or queue, or ask again: by id, any number of times       O(log n)
 //	release.lua   end this grant (id and fence), begin the next phase            O(log n) per reader let in
-//	admit.lua     let more readers of a large phase in                           likewise
+//	admit.lua     let more readers of a large phase in, or pass dead writers     likewise
 //	renew.lua     new TTLs for the grants of one key (id and fence)              O(log n) per grant
 //	abandon.lua   release whatever an id has                                     as release
 //	inspect.lua   who holds it, and how many wait                                O(log n)

@@ -41,8 +41,8 @@ const (
 	callTime = time.Second
 
 	// remember is how long the server knows the number of a writer's latest batch. A call that comes later than that may
-	// append a batch again.
-	remember = time.Hour
+	// append a batch again, and marks it.
+	remember = 24 * time.Hour
 )
 
 //go:embed append.lua

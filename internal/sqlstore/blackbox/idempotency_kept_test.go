@@ -163,7 +163,7 @@ func TestPurgeAnswers(t *testing.T) {
 func TestDatabaseAwayAfterADuplicate(t *testing.T) {
 	t.Parallel()
 	behind, proxy := behindProxy(t, testbedtest.Database(t))
-	g := newGate(gate{before: "SELECT * FROM orders WHERE id IN"})
+	g := newGate(gate{before: "SELECT * FROM orders"})
 	s := open(t, behind, "gated", g)
 	create(t, s, "a", "conditional", 10)
 	place := func() error {

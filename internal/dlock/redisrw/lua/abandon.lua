@@ -4,6 +4,9 @@
 local id = ARGV[6]
 local found = redis.call('HDEL', waits, id)
 drop(id)
-if redis.call('HGET', state, 'writer') == id then found = found + redis.call('HDEL', state, 'writer', 'until') end
+if redis.call('HGET', state, 'writer') == id then
+  redis.call('HSET', state, 'until', '0') -- as if it had expired: it may believe in its grant, so the fence has to move on
+  found = found + 1
+end
 found = found + redis.call('ZREM', readers, id)
 return {math.min(found, 1), pump('')}

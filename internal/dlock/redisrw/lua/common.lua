@@ -121,7 +121,7 @@ end
 -- Begins the next phase if the last one is over, and tells those who get in,
 -- except the caller, which hears it anyway. After a writer it is the turn of the
 -- readers that wait by now, then of the next writer. Without a writer that waits
--- nobody else has to. Returns 1 if more readers could get in than did, else 0.
+-- nobody else has to. Returns 1 if more could get in than did, else 0.
 local function pump(caller)
   for _, id in ipairs(redis.call('ZRANGEBYSCORE', readers, '-inf', now, 'LIMIT', 0, at_once)) do
     redis.call('ZREM', readers, id)
