@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/memlog"
+	"example.com/shop/internal/stock"
 )
 
 // TestStopPublishesTheRemainingEvents: the last events of timers are published before the instance is silent, with the levels after them.
@@ -162,6 +164,49 @@ func TestDeletedPermitsHaveTheDefault(t *testing.T) {
 		}
 		stop()
 		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A refused write shows both fencing tokens as the row counts them, also after a rebase.
+func TestRefusedWriteShowsTheTokensOfTheRow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		none := func(context.Context, []string) ([]stock.Level, error) { return nil, nil }
+		n, err := openEvents(Config{}, nil, none, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		running, stop := context.WithCancel(t.Context())
+		end := make(chan error, 1)
+		go func() { end <- n.run(running) }()
+		synctest.Wait()
+		l, err := n.feed.Listen(events.Filter{}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		n.Fenced("zookeeper", &stock.FencedError{
+			Refused: stock.Claim{SKU: "a", Fence: dlock.Fence{Token: 43}, Base: 41}, Accepted: dlock.Fence{Token: 44}, Base: 41,
+		})
+		var refused []events.Refusal
+		for len(refused) == 0 {
+			some, err := l.Next(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range some {
+				if e.Event.Lock != nil {
+					refused = append(refused, e.Event.Lock.Refused...)
+				}
+			}
+		}
+		if len(refused) != 1 || refused[0].Fence != 43 || refused[0].Accepted != 44 {
+			t.Errorf("refused writes: %v, want 43 after 44", refused)
+		}
+		stop()
+		if err := <-end; err != nil {
 			t.Error(err)
 		}
 	})

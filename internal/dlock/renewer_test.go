@@ -235,3 +235,33 @@ func TestReleaseAwaitsTheLossOfTheRenewalInFlight(t *testing.T) {
 		}
 	})
 }
+
+// A callback that blocks in OnEnd delays no other loss, and no release that waits for a renewal.
+func TestOnEndMayBlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: func(_ context.Context, held []dlock.Held) []error {
+			errs := make([]error, len(held))
+			for i := range errs {
+				errs[i] = dlock.ErrLost
+			}
+			return errs
+		}})
+		blocked := make(chan struct{})
+		var leases []*dlock.Lease
+		for i := range 3 {
+			g := grant(ok)
+			g.Fence.Owner, g.Renewer = string(rune('a'+i)), r
+			lease := dlock.NewLease(t.Context(), g)
+			lease.OnEnd(func(error) { <-blocked })
+			leases = append(leases, lease)
+		}
+		time.Sleep(ttl/3 + time.Second) // they are renewed together
+		synctest.Wait()
+		for i, lease := range leases {
+			if !errors.Is(lease.Err(), dlock.ErrLost) {
+				t.Errorf("lease %d: %v, want a loss", i, lease.Err())
+			}
+		}
+		close(blocked)
+	})
+}

@@ -42,6 +42,7 @@ func TestMeanings(t *testing.T) {
 		{server(1290), meaning{broken: true, refused: true}},
 		{server(1053), meaning{broken: true}},
 		{server(1317), meaning{broken: true}},
+		{server(4031), meaning{broken: true}},
 		{server(1180), meaning{}},
 		{driver.ErrBadConn, meaning{broken: true}},
 		{mysql.ErrInvalidConn, meaning{broken: true}},

@@ -24,8 +24,8 @@ type rwState struct {
 
 // RWModel is the model of a read/write lock with a shared fence, as [dlock.RWLocker] defines it. A writer excludes all
 // others and has a greater token than every earlier holder. Readers share, and have the fencing token of the last
-// writer, or a new one if that writer expired. A free key is not refused, and only a holder releases. A Call with [RWPermits] is the writer's. Every key is
-// a separate lock.
+// writer, or a new one if that writer expired. A free key is not refused, and only a holder releases. A Call with
+// [RWPermits] is the writer's. Every key is a separate lock.
 //
 // A store that is forgetful begins a new fencing token, a greater one, when readers come to a
 // key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown

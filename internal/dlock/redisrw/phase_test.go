@@ -284,7 +284,7 @@ func TestRWManyDeadWriters(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := redistest.RWWaiting(t, rdb, key); n != 0 {
-			t.Errorf("%d wait after the release, although nobody holds the key", n)
+			t.Errorf("%d wait after the release, although the key is free", n)
 		}
 		if lease := <-waits; lease != nil {
 			lease.Release(t.Context())

@@ -214,8 +214,8 @@ func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer
 	return asked, said, votes
 }
 
-// lose ends an acquisition whose lease is lost. What a server has granted without knowing the token, or may have granted, is released
-// in the background, as is a vote that comes later. No renewal answers for those.
+// lose ends an acquisition whose lease is lost. A server may have granted the key, or has granted it and may not know the
+// token: that is released in the background, as is a vote that comes later.
 func (b *acquisition) lose(ctx context.Context) {
 	b.mu.Lock()
 	b.over = true

@@ -19,7 +19,7 @@ const (
 // statements are the queries per engine. %now is the time in microseconds since 1970, read once per statement. %block
 // is the number of fencing tokens of a grant; a row has the first of them.
 type statements struct {
-	// take gives a key to an owner if nobody else has it. It returns the
+	// take gives a key to an owner if no other owner has it. It returns the
 	// token, or nothing, or 0, if somebody has. An owner that has the key already has it
 	// for another TTL, with the same token.
 	take string
