@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the servers of the tests are installed: redis-server, mariadbd, etcd,
+# Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, etcd,
 # ZooKeeper, haproxy and the browser Chromium; with the argument pictures, a Chinese font as well.
 # Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
@@ -9,6 +9,8 @@ has() { PATH="$PATH:/usr/sbin:/usr/local/sbin:/opt/homebrew/bin:/opt/homebrew/op
 packages=()
 has redis-server || packages+=(redis-server)
 { has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
+[[ -e /usr/lib/galera/libgalera_smm.so || -e /usr/lib64/galera-4/libgalera_smm.so ]] || packages+=(galera-4)
+has rsync || packages+=(rsync) # copies the data of a Galera node to another one
 has etcd || packages+=(etcd-server)
 has haproxy || packages+=(haproxy)
 has chromium || has google-chrome || packages+=(chromium)

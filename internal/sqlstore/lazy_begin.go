@@ -9,6 +9,9 @@ import (
 // lazyBegin is a connector to a MySQL server whose transactions begin with their first statement, in one round trip. Several statements
 // may be sent at once.
 //
+// It is not for a Galera node. If another node has written the same row, the node may roll a transaction back between two
+// statements of a packet. It carries out the rest, each on its own, and COMMIT succeeds.
+//
 // The driver checks whether the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that
 // out.
 type lazyBegin struct{ driver.Connector }

@@ -74,8 +74,8 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 	b := bounds(c, mariaDB)
 	connector, err := driver.NewConnector(c)
 	usual := c.Clone()
-	usual.MultiStatements = true // for scripts; what comes from outside is an argument, and never part of a text
-	scripts, usualErr := driver.NewConnector(usual)
+	usual.MultiStatements = !galera // for scripts; what comes from outside is an argument, and never part of a text
+	main, usualErr := driver.NewConnector(usual)
 	slow := c.Clone()
 	delete(slow.Params, b.longest)
 	slow.ReadTimeout = 0 // a change of the schema, or an audit, takes as long as the tables are large
@@ -83,10 +83,13 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 	if err := errors.Join(err, usualErr, slowErr); err != nil {
 		return dialect{}, "", fmt.Errorf("open database %s: %w", address, err)
 	}
+	if !galera {
+		main = lazyBegin{main}
+	}
 	return dialect{
 		name: "mysql", galera: galera,
 		open: func() (gorm.Dialector, error) { // by a connector, as a data source name would lose the logger
-			return mysql.New(mysql.Config{Conn: openMySQL(lazyBegin{scripts}, tp), SkipInitializeWithVersion: true}), nil
+			return mysql.New(mysql.Config{Conn: openMySQL(main, tp), SkipInitializeWithVersion: true}), nil
 		},
 		unhurried:   func() *sql.DB { return openMySQL(unhurried, tp) },
 		within:      b.within,
@@ -94,7 +97,7 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 		session:     "SELECT CONNECTION_ID()",
 		kill:        "KILL QUERY %d",
 		connections: 32,
-		scripts:     true,
+		scripts:     !galera,
 		now:         mysqlNow,
 		present:     mysqlPresent,
 		forUpdate:   " FOR UPDATE",

@@ -96,7 +96,7 @@ type dialect struct {
 	timers    sqltimers.Dialect
 	locks     sqllock.Dialect
 	pool      func() (*sql.DB, error) // connections in addition to the usual ones
-	scripts   bool                    // several statements may be sent at once
+	scripts   bool                    // several statements may be sent at once; see lazyBegin
 }
 
 // Ping asks the database whether it is there. Orders cannot use up its connections, and probes and looks leave it one.

@@ -25,13 +25,16 @@ type MariaDBConfig struct {
 	// Vars are server variables, for instance innodb_snapshot_isolation: ON.
 	// They win over the defaults.
 	Vars map[string]string
+
+	galera bool // a node of a cluster: it is ready when it is in step
 }
 
 // MariaDB is a MariaDB server that runs as a child process.
 type MariaDB struct {
 	*Process
-	addr string
-	data string
+	addr   string
+	data   string
+	galera bool
 }
 
 // StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
@@ -45,7 +48,7 @@ func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data")}
+	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data"), galera: cfg.galera}
 	process.ready = m.ready
 	if err := m.start(ctx, install, cfg); err != nil {
 		return nil, errors.Join(err, process.Close())
@@ -60,9 +63,14 @@ func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) 
 	if err := os.MkdirAll(tmp, 0o700); err != nil {
 		return err
 	}
+	if m.galera {
+		if err := ownedByMySQL(m.folder, tmp); err != nil {
+			return err
+		}
+	}
 	first := append([]string{
 		"--no-defaults", "--datadir=" + m.data, "--tmpdir=" + tmp, "--auth-root-authentication-method=normal", "--skip-test-db",
-	}, asRoot()...)
+	}, cfg.asRoot()...)
 	if _, err := os.Stat(m.data); errors.Is(err, os.ErrNotExist) {
 		ctx, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
@@ -90,17 +98,20 @@ func (cfg MariaDBConfig) args(port int, data string) []string {
 		"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
 		"--max-connections=1000", "--character-set-server=utf8mb4",
 	}
-	args = append(args, asRoot()...)
+	args = append(args, cfg.asRoot()...)
 	for _, name := range slices.Sorted(maps.Keys(cfg.Vars)) {
 		args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+cfg.Vars[name])
 	}
 	return args
 }
 
-// asRoot is the consent that the server demands before it runs as root.
-func asRoot() []string {
-	if os.Getuid() != 0 {
+// asRoot is the consent that the server demands before it runs as root. A node of a cluster runs as another user.
+func (cfg MariaDBConfig) asRoot() []string {
+	switch {
+	case os.Getuid() != 0:
 		return nil
+	case cfg.galera:
+		return []string{"--user=mysql"}
 	}
 	return []string{"--user=root"}
 }
@@ -150,7 +161,10 @@ func (m *MariaDB) ready(ctx context.Context, _ int) error {
 		if err := db.QueryRowContext(ctx, "SELECT @@datadir").Scan(&data); err != nil {
 			return err
 		}
-		return expect("data folder", filepath.Clean(data), m.data)
+		if err := expect("data folder", filepath.Clean(data), m.data); err != nil || !m.galera {
+			return err
+		}
+		return synced(ctx, db)
 	})
 }
 

@@ -67,6 +67,13 @@ func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
 	return started(t, server, err)
 }
 
+// StartGalera starts a Galera cluster of three MariaDB nodes for this test alone.
+func StartGalera(t testing.TB) *testbed.Galera {
+	t.Helper()
+	cluster, err := testbed.StartGalera(t.Context())
+	return started(t, cluster, err)
+}
+
 // newDatabase creates a database with a unique name alongside the one in the URL.
 func newDatabase(t testing.TB, server string) string {
 	t.Helper()

@@ -6,7 +6,7 @@
 // (mysql://USER:PASSWORD@HOST:PORT/DB) is set, tests use that server, and none is started. SHOP_TEST_ETCD
 // (HOST:PORT,...) does the same for Etcd.
 //
-// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartEtcd, StartEtcdCluster and StartProxy serve tests
+// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartGalera, StartEtcd, StartEtcdCluster and StartProxy serve tests
 // that break things. Each call starts its own server, whatever the environment contains. The test may pause, kill and
 // restart it, and it is closed when the test ends.
 //
