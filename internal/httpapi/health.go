@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -53,7 +52,8 @@ func (a *api) ready(c *gin.Context) {
 	c.String(http.StatusOK, "ok\n")
 }
 
-// readiness asks whether the stores answer. While a question takes long, the answer to the one before it holds.
+// readiness asks whether the stores answer. While a question takes long, the previous answer holds. The instance is
+// ready until a question has failed: a slow first answer is no failure.
 type readiness struct {
 	ask      func(context.Context) error
 	question singleflight.Group
@@ -62,8 +62,7 @@ type readiness struct {
 
 func newReadiness(ask func(context.Context) error) *readiness {
 	r := &readiness{ask: ask}
-	none := errors.New("no store has answered yet")
-	r.answer.Store(&none)
+	r.answer.Store(new(error))
 	return r
 }
 

@@ -63,7 +63,8 @@ type Config struct {
 	Instance string
 
 	// Ready returns why the instance is not ready, or nil. /readyz calls it with a time limit of
-	// one second, and answers within 250 ms: by the call before, if this one takes longer. Default: always ready.
+	// one second, and answers within 250 ms: by the previous call, if this one takes longer. Until
+	// the first call has ended the instance is ready, so connect the stores before New. Default: always ready.
 	Ready func(ctx context.Context) error
 
 	// Drain announces that the instance is shutting down. Default: never.

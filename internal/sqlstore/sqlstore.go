@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -97,14 +96,6 @@ type dialect struct {
 	locks     sqllock.Dialect
 	pool      func() (*sql.DB, error) // connections in addition to the usual ones
 	scripts   bool                    // several statements may be sent at once; see lazyBegin
-}
-
-// Ping asks the database whether it is there. Orders cannot use up its connections, and probes and looks leave it one.
-func (s *Store) Ping(ctx context.Context) error {
-	if err := s.aside.PingContext(ctx); err != nil {
-		return fmt.Errorf("database %s: %w", s.address, err)
-	}
-	return nil
 }
 
 // Close closes all connections.

@@ -15,6 +15,8 @@ type link struct {
 	client net.Conn
 	// lossy is set before the request is forwarded, so that its reply cannot slip by.
 	lossy atomic.Bool
+	// silent has everything disappear in both directions.
+	silent atomic.Bool
 
 	mu     sync.Mutex
 	server net.Conn // guarded by mu; nil until dialled
@@ -54,6 +56,9 @@ func (p *Proxy) forwardRequests(l *link, server net.Conn) {
 		if p.linger(); err != nil || !p.open() {
 			return
 		}
+		if l.silent.Load() {
+			continue
+		}
 		seen = append(seen, buf[:n]...)
 		if p.takePattern(seen) {
 			l.lossy.Store(true)
@@ -71,6 +76,9 @@ func (p *Proxy) forwardReplies(l *link, server net.Conn) {
 		n, err := server.Read(buf)
 		if err != nil || !p.open() {
 			return
+		}
+		if l.silent.Load() {
+			continue
 		}
 		if l.lossy.Load() {
 			p.countDropped()

@@ -83,6 +83,16 @@ func (p *Proxy) BlackHole() {
 	p.set(blackHole)
 }
 
+// Silence makes everything on the connections that are open now disappear, for good. They stay open, and new
+// connections pass: as behind a firewall that has dropped idle connections without notice.
+func (p *Proxy) Silence() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		l.silent.Store(true)
+	}
+}
+
 // Refuse breaks every connection and refuses new ones, as a machine without the server.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()

@@ -109,6 +109,36 @@ func TestProxyRefuse(t *testing.T) {
 	})
 }
 
+// A connection that was open when the proxy silenced it stays open without an answer, and a new one is answered.
+func TestProxySilence(t *testing.T) {
+	t.Parallel()
+	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
+	connect := func() (ping func(limit time.Duration) (string, error)) {
+		conn, err := net.Dial("tcp", p.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		answers := bufio.NewReader(conn)
+		return func(limit time.Duration) (string, error) {
+			io.WriteString(conn, "PING\r\n")
+			conn.SetReadDeadline(time.Now().Add(limit))
+			return answers.ReadString('\n')
+		}
+	}
+	before := connect()
+	if got, err := before(time.Minute); got != "+PONG\r\n" {
+		t.Fatalf("passing: got %q, %v", got, err)
+	}
+	p.Silence()
+	if got, err := connect()(time.Minute); got != "+PONG\r\n" {
+		t.Errorf("new connection: got %q, %v", got, err)
+	}
+	if got, err := before(maxWait); !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("silenced connection: got %q, %v", got, err)
+	}
+}
+
 func TestProxyDropsOneRedisReply(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {

@@ -86,16 +86,38 @@ func TestReadyIsBounded(t *testing.T) {
 	})
 }
 
-// TestReadyAtFirst has a store that has not answered since the start.
-func TestReadyAtFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := newHandler(t, httpapi.Config{Ready: func(ctx context.Context) error {
-			<-ctx.Done()
-			return ctx.Err()
-		}})
-		wantType(t, s.must(t, 503, http.MethodGet, "/readyz", ""), "store-unavailable")
-		time.Sleep(time.Second) // the question ends
-	})
+// TestSlowFirstAnswerIsNoFailure has a store whose first answer takes longer than /readyz waits. The instance is not
+// ready only if that answer, or a later one, is a failure.
+func TestSlowFirstAnswerIsNoFailure(t *testing.T) {
+	down := errors.New("dial tcp 10.0.0.7:3306: connection refused")
+	for name, c := range map[string]struct {
+		takes time.Duration
+		err   error
+		then  int // status after the first answer, while the second one takes as long
+	}{
+		"success":   {400 * time.Millisecond, nil, 200},
+		"failure":   {400 * time.Millisecond, down, 503},
+		"no answer": {time.Hour, nil, 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newHandler(t, httpapi.Config{Ready: func(ctx context.Context) error {
+					select {
+					case <-time.After(c.takes):
+						return c.err
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}})
+				for _, want := range []int{200, c.then} {
+					if got, _, _ := s.do(httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/readyz", nil)); got != want {
+						t.Errorf("readyz %d, want %d", got, want)
+					}
+					time.Sleep(time.Second) // the question ends
+				}
+			})
+		})
+	}
 }
 
 func TestDrain(t *testing.T) {

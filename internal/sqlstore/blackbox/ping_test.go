@@ -1,0 +1,102 @@
+package blackbox_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// A connection of Ping is cut: during a request, while nobody uses it, by the server, or without notice. The database
+// works all the time, so Ping succeeds, and does not wait for the driver's time limit of 3 s.
+func TestPingSurvivesACutConnection(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	raw := rawDB(t, database)
+	kill := func(t testing.TB) {
+		t.Helper()
+		var sessions []int64
+		rows, err := raw.QueryContext(t.Context(), "SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID()")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var id int64
+			if err := rows.Scan(&id); err != nil {
+				t.Fatal(err)
+			}
+			sessions = append(sessions, id)
+		}
+		if len(sessions) == 0 || rows.Err() != nil {
+			t.Fatalf("%d sessions, %v", len(sessions), rows.Err())
+		}
+		for _, id := range sessions {
+			if _, err := raw.ExecContext(t.Context(), "KILL ?", id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		name string
+		cut  func(t testing.TB, p *testbed.Proxy)
+	}{
+		{"the reply is lost", func(_ testing.TB, p *testbed.Proxy) { p.DropReply("") }},
+		{"the server ends the session", func(t testing.TB, _ *testbed.Proxy) { kill(t) }},
+		{"a firewall drops it without notice", func(_ testing.TB, p *testbed.Proxy) { p.Silence() }},
+		{"it is closed while idle", func(t testing.TB, p *testbed.Proxy) {
+			p.Refuse()
+			if err := p.Pass(); err != nil {
+				t.Fatal(err)
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			address, p := behindProxy(t, database)
+			s := opened(t, sqlstore.Config{URL: address, Instance: "one", Connections: 4})
+			testbedtest.Steady(t, func(t testing.TB) {
+				if err := s.Ping(t.Context()); err != nil { // the pool has a connection
+					t.Fatal(err)
+				}
+				c.cut(t, p)
+				for range 3 {
+					began := time.Now()
+					if err := s.Ping(t.Context()); err != nil || time.Since(began) > 2500*time.Millisecond {
+						t.Errorf("%v after %v", err, time.Since(began))
+					}
+				}
+			})
+		})
+	}
+}
+
+// A database that refuses or swallows new connections as well is unavailable.
+func TestPingFailsWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	s, p := proxied(t)
+	ping := func(limit time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
+		defer cancel()
+		return s.Ping(ctx)
+	}
+	p.Refuse()
+	if err := ping(time.Minute); !sqldb.Unreachable(err) {
+		t.Errorf("refused: %v", err)
+	}
+	if err := p.Pass(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ping(time.Minute); err != nil {
+		t.Errorf("passing again: %v", err)
+	}
+	p.BlackHole()
+	began := time.Now()
+	if err := ping(time.Second); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("black hole: %v after %v", err, time.Since(began))
+	}
+}
