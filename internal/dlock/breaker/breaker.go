@@ -20,6 +20,10 @@ const (
 	// probeTimeout is how long a probe may take.
 	probeTimeout = 10 * time.Second
 
+	// quickFailure is how soon a call has to fail for its error to be about its connection only. The service gets a
+	// probe before calls are refused. A later failure means that the service did not respond for this long.
+	quickFailure = 100 * time.Millisecond
+
 	// maxProbes is how many probes may be in flight.
 	maxProbes = 16
 )
@@ -93,13 +97,14 @@ func (b *Breaker) RaiseCounter(ctx context.Context, key string, atLeast uint64) 
 }
 
 // Record records the result of a call to the service with ctx that began at that time. An error
-// may mean that the wait of this caller has ended, or that the service is unavailable, so Run probes the service.
+// may mean that the wait of this caller has ended, that its connection was cut, or that the service is unavailable, so Run
+// probes the service. After a quick failure the breaker stays closed unless this probe fails too.
 func (b *Breaker) Record(ctx context.Context, began time.Time, err error) {
 	switch {
 	case err == nil, errors.Is(err, dlock.ErrHeld), errors.Is(err, dlock.ErrReentry):
 		b.set(began, nil)
 		return
-	case ctx.Err() == nil && !errors.Is(err, dlock.ErrLost):
+	case ctx.Err() == nil && !errors.Is(err, dlock.ErrLost) && time.Since(began) >= quickFailure:
 		b.set(began, err)
 	}
 	select {

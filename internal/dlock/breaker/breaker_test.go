@@ -3,6 +3,7 @@ package breaker_test
 import (
 	"context"
 	"errors"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -117,9 +118,12 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, unavailable, _ := start(t, newService(), false)
 		began := time.Now()
-		time.Sleep(time.Millisecond)
+		time.Sleep(time.Second)
 		b.Record(t.Context(), time.Now(), dlock.ErrHeld) // is an answer
 		b.Record(t.Context(), began, errDown)
+		if err := b.Unavailable(); err != nil { // before the probe
+			t.Errorf("another call was answered: %v", err)
+		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		time.Sleep(time.Millisecond)
@@ -131,6 +135,31 @@ func TestServiceThatStillAnswersIsAvailable(t *testing.T) {
 		time.Sleep(time.Second)
 		if unavailable.Load() != 0 {
 			t.Errorf("notified %d times", unavailable.Load())
+		}
+	})
+}
+
+// TestOneCutConnectionRefusesNoOtherCall: a call fails at once, and the service answers the probe that follows. A call
+// that has failed after a second opens the breaker before a probe.
+func TestOneCutConnectionRefusesNoOtherCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newService()
+		b, unavailable, _ := start(t, s, false)
+		probes := s.calls.Load()
+		b.Record(t.Context(), time.Now(), io.EOF)
+		if err := b.Unavailable(); err != nil {
+			t.Errorf("after one cut connection: %v", err)
+		}
+		synctest.Wait()
+		if err := b.Unavailable(); err != nil || unavailable.Load() != 0 || s.calls.Load() == probes {
+			t.Errorf("after the probe: %v, notified %d times, %d probes", err, unavailable.Load(), s.calls.Load()-probes)
+		}
+		time.Sleep(time.Millisecond) // the answer to the probe is older than the call
+		began := time.Now()
+		time.Sleep(time.Second)
+		b.Record(t.Context(), began, errDown)
+		if err := b.Unavailable(); !errors.Is(err, errDown) {
+			t.Errorf("after a call that failed late: %v", err)
 		}
 	})
 }

@@ -1,7 +1,8 @@
 // Package breaker is a circuit breaker for a lock service: while the service is unavailable, calls fail at once.
 //
 // A service is unavailable if a call has failed and no other call has had an answer since that call began. (An
-// ensemble with one paused server fails some calls and answers others.) From then on calls fail at once, so no
+// ensemble with one paused server fails some calls and answers others.) A call that failed within 100 ms may have met a
+// cut connection, so a probe has to fail as well. From then on calls fail at once, so no
 // holder of one lock waits for another lock that cannot be granted.
 //
 // Three steps, each a method:
