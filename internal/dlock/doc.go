@@ -26,8 +26,9 @@
 //	return write(work, lease.Fence())
 //
 // [Semaphore] (n permits per key), [RWLocker] (readers share) and [Cond] (wait for a change) use the same [Lease]. A
-// type assertion finds the optional capabilities of a backend. [MultiLocker] takes several keys as one, [Inspector]
-// reports the holder of a key, and [ForceReleaser] releases a key from its holder.
+// type assertion finds the optional capabilities of a backend. [MultiLocker] takes several keys as one,
+// [EachLocker] takes those of several keys that are free, [Inspector] reports the holder of a key, and [ForceReleaser]
+// releases a key from its holder.
 //
 // # A lock is a lease
 //

@@ -60,9 +60,10 @@ func backends() []backend {
 // capabilities are the interfaces that a type can have.
 func capabilities() map[string]reflect.Type {
 	return map[string]reflect.Type{
-		"MultiLocker": reflect.TypeFor[dlock.MultiLocker](), "Inspector": reflect.TypeFor[dlock.Inspector](),
-		"ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](), "CounterRaiser": reflect.TypeFor[dlock.CounterRaiser](),
-		"RWLocker": reflect.TypeFor[dlock.RWLocker](), "Semaphore": reflect.TypeFor[dlock.Semaphore](),
+		"MultiLocker": reflect.TypeFor[dlock.MultiLocker](), "EachLocker": reflect.TypeFor[dlock.EachLocker](),
+		"Inspector": reflect.TypeFor[dlock.Inspector](), "ForceReleaser": reflect.TypeFor[dlock.ForceReleaser](),
+		"CounterRaiser": reflect.TypeFor[dlock.CounterRaiser](),
+		"RWLocker":      reflect.TypeFor[dlock.RWLocker](), "Semaphore": reflect.TypeFor[dlock.Semaphore](),
 		"Resizer": reflect.TypeFor[dlock.Resizer](), "Cond": reflect.TypeFor[dlock.Cond](),
 	}
 }
@@ -153,7 +154,7 @@ func TestCapabilitiesAreTheCode(t *testing.T) {
 		}
 	}
 	for of, rows := range map[string][]string{
-		"Locker": {"MultiLocker", "Inspector", "ForceReleaser", "CounterRaiser"},
+		"Locker": {"MultiLocker", "EachLocker", "Inspector", "ForceReleaser", "CounterRaiser"},
 		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
 	} {
 		for _, capability := range rows {

@@ -109,7 +109,7 @@ type testCase struct{ name, run string }
 
 // cases returns the conformance tests, in their order.
 func (s source) cases() (all []testCase) {
-	for _, list := range []string{"cases", "exclusiveCases", "sharedCases"} {
+	for _, list := range []string{"cases", "eachCases", "exclusiveCases", "sharedCases"} {
 		ast.Inspect(s.funcs[list].Body, func(n ast.Node) bool {
 			if c, ok := n.(*ast.CompositeLit); ok && len(c.Elts) == 2 {
 				if name, err := strconv.Unquote(written(c.Elts[0])); err == nil {

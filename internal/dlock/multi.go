@@ -12,9 +12,9 @@ import (
 // take keys in the same order, so there is no deadlock. Keys that are already held are kept alive meanwhile, and a
 // loss ends the wait. After an error nothing is held.
 func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	if len(keys) == 0 {
-		return nil, errNoKeys
+	keys, err := Distinct(keys)
+	if err != nil {
+		return nil, err
 	}
 	var leases []*Lease
 	wait := ctx
@@ -32,7 +32,37 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 	return join(ctx, leases), nil
 }
 
-var errNoKeys = errors.New("dlock: no keys")
+// EachByItself takes each of keys with try, and returns one lease for those that it was granted. It implements
+// [EachLocker.TryAcquireEach] for backends that cannot take several keys at once.
+func EachByItself(ctx context.Context, keys []string, try func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
+	keys, err := Distinct(keys)
+	if err != nil {
+		return nil, err
+	}
+	var leases []*Lease
+	var errs []error
+	for _, key := range keys {
+		lease, err := try(ctx, key)
+		switch {
+		case err == nil:
+			leases = append(leases, lease)
+		case !errors.Is(err, ErrHeld):
+			errs = append(errs, err)
+		}
+	}
+	if len(leases) == 0 {
+		return nil, errors.Join(errs...)
+	}
+	return join(ctx, leases), errors.Join(errs...)
+}
+
+// Distinct returns each of keys once, in the order of their bytes. It returns an error if there is none.
+func Distinct(keys []string) ([]string, error) {
+	if len(keys) == 0 {
+		return nil, errors.New("dlock: no keys")
+	}
+	return slices.Compact(slices.Sorted(slices.Values(keys))), nil
+}
 
 // join returns a lease that ends when one of leases does, and releases them all.
 // If one is lost, join releases the others at once, because nothing else would stop

@@ -14,6 +14,20 @@ type MultiLocker interface {
 	AcquireAll(ctx context.Context, keys []string) (*Lease, error)
 }
 
+// EachLocker is a [Locker] that takes several keys at once, each by itself.
+type EachLocker interface {
+	// TryAcquireEach takes those of keys that are free. It makes one attempt for each, in one round trip if the store
+	// can, and waits for no holder. The lease has the keys that were granted ([Lease.Keys]), in the order of their bytes
+	// and without duplicates, and a fencing token for each ([Lease.FenceOf]). If one key is lost, the lease is lost. The
+	// lease is nil if no key was granted.
+	//
+	// The error is nil if each key was granted or has another owner, so a nil lease and a nil error say that all are held.
+	// Otherwise the error is the refusal of the store or [ErrUncertain], as that of TryAcquire, about at least one key
+	// that is not in the lease. The lease is valid all the same. An unanswered attempt is rolled back in the background.
+	// A holder of some of keys gets [ErrReentry] and nothing else; see [Reenter].
+	TryAcquireEach(ctx context.Context, keys []string) (*Lease, error)
+}
+
 // State is the state of a key in its store. It is stale when it arrives.
 type State struct {
 	Key     string

@@ -49,7 +49,7 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 }
 
 // ValidUntil returns the end of the validity of the lease of key that ctx comes from; see [Lease.Context]. A renewal moves it. It is
-// zero if ctx has no such lease, for a lease that lasts as long as a session, and for one that [InOrder] made of several.
+// zero if ctx has no such lease, for a lease that lasts as long as a session, and for one that [InOrder] or [EachByItself] made of several.
 func ValidUntil(ctx context.Context, key string) time.Time {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {

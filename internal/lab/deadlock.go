@@ -16,7 +16,7 @@ func deadlockLab() Lab {
 			"With sorted locks, both processes get what they want.",
 		Why: "A deadlock needs a cycle of processes, each of which holds what the next one wants. A lease with renewal behaves as a lock without end. " +
 			"A database notices the cycle and rolls one transaction back. A lock service sees two unrelated keys.",
-		Cure: "Take the locks in one order everywhere. AcquireAll sorts the keys and drops duplicates, so a cycle is impossible. On Redis it takes all of them in one step. " +
+		Cure: "Take the locks in one order everywhere. AcquireAll sorts the keys and drops duplicates, so a cycle is impossible. On Redis it takes free locks in one round trip. " +
 			"A deadline for each request bounds the wait for what remains.",
 		Links: []Link{
 			{"sorted keys for every backend", "internal/dlock/multi.go"},

@@ -30,21 +30,49 @@ func NewCaller(rdb redis.UniversalClient, timeout time.Duration) *Caller {
 // Start makes a call whose reply the caller waits for later. All calls with the
 // same keys take the same pipeline while their slot stays where it is.
 func (c *Caller) Start(ctx context.Context, s Script, keys []string, args ...any) *Call {
+	call := newCall(ctx, s, keys, args)
+	c.pipeline(ctx, keys[0]).start(ctx, call)
+	return call
+}
+
+// Request is one of several calls of a script.
+type Request struct {
+	Keys []string
+	Args []any
+}
+
+// StartAll makes several calls, as Start does. The calls for one master share a round trip, or one for each 512 of them.
+func (c *Caller) StartAll(ctx context.Context, s Script, requests []Request) []*Call {
+	calls := make([]*Call, len(requests))
+	batches := map[*pipeline][]*Call{}
+	for i, r := range requests {
+		calls[i] = newCall(ctx, s, r.Keys, r.Args)
+		p := c.pipeline(ctx, r.Keys[0])
+		batches[p] = append(batches[p], calls[i])
+	}
+	for p, batch := range batches {
+		p.start(ctx, batch...)
+	}
+	return calls
+}
+
+// pipeline returns that of the master of key.
+func (c *Caller) pipeline(ctx context.Context, key string) *pipeline {
 	node := ""
 	if c.cluster != nil {
-		if master, err := c.cluster.MasterForKey(ctx, keys[0]); err == nil {
+		if master, err := c.cluster.MasterForKey(ctx, key); err == nil {
 			node = master.Options().Addr
 		}
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	p := c.pipelines[node]
 	if p == nil {
 		_, single := c.rdb.(*redis.Client)
 		p = &pipeline{rdb: c.rdb, timeout: c.timeout, apart: !single, last: map[string]int{}}
 		c.pipelines[node] = p
 	}
-	c.mu.Unlock()
-	return p.start(ctx, s, keys, args...)
+	return p
 }
 
 // Run makes one call. The reply is nil with an error. The time is when the call

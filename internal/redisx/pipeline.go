@@ -51,18 +51,20 @@ const (
 	callLeft
 )
 
-// start adds a call to the next pipeline.
-func (p *pipeline) start(ctx context.Context, script Script, keys []string, args ...any) *Call {
-	c := &Call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
+func newCall(ctx context.Context, script Script, keys []string, args []any) *Call {
+	return &Call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
+}
+
+// start adds calls to the next pipeline.
+func (p *pipeline) start(ctx context.Context, calls ...*Call) {
 	p.mu.Lock()
-	p.queue = append(p.queue, c)
+	p.queue = append(p.queue, calls...)
 	idle := !p.running
 	p.running = true
 	p.mu.Unlock()
 	if idle {
 		go p.flush(context.WithoutCancel(ctx))
 	}
-	return c
 }
 
 // Wait returns the reply, or why there is none. The cause of the context is not among the

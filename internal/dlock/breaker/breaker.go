@@ -28,7 +28,10 @@ const (
 	maxProbes = 16
 )
 
-var _ dlock.CounterRaiser = (*Breaker)(nil)
+var (
+	_ dlock.EachLocker    = (*Breaker)(nil)
+	_ dlock.CounterRaiser = (*Breaker)(nil)
+)
 
 // Config configures a Breaker.
 type Config struct {
@@ -87,14 +90,35 @@ func (b *Breaker) call(ctx context.Context, key string, acquire func(context.Con
 	return lease, err
 }
 
+// TryAcquireEach implements [dlock.EachLocker]. It fails at once while the service is unavailable. A service that grants
+// some of keys has answered, even if it fails for others.
+func (b *Breaker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	next, ok := b.Locker.(dlock.EachLocker)
+	if !ok {
+		return nil, b.unsupported()
+	}
+	if err := b.Unavailable(); err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	lease, err := next.TryAcquireEach(ctx, keys)
+	if lease != nil {
+		b.Record(ctx, began, nil)
+	}
+	b.Record(ctx, began, err)
+	return lease, err
+}
+
 // RaiseCounter implements [dlock.CounterRaiser].
 func (b *Breaker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
 	next, ok := b.Locker.(dlock.CounterRaiser)
 	if !ok {
-		return fmt.Errorf("%s: %w", b.cfg.Name, errors.ErrUnsupported)
+		return b.unsupported()
 	}
 	return next.RaiseCounter(ctx, key, atLeast)
 }
+
+func (b *Breaker) unsupported() error { return fmt.Errorf("%s: %w", b.cfg.Name, errors.ErrUnsupported) }
 
 // Record records the result of a call to the service with ctx that began at that time. An error
 // may mean that the wait of this caller has ended, that its connection was cut, or that the service is unavailable, so Run

@@ -27,6 +27,9 @@ func closeEndsAllLeases(ctx context.Context, t testing.TB, h Harness, key string
 		wantErr(t, err, nil)
 		leases = append(leases, lease)
 	}
+	if _, ok := own(l).(dlock.EachLocker); ok {
+		leases = append(leases, each(ctx, t, l, []string{key + "-c", key + "-d"}, key+"-c", key+"-d"))
+	}
 	h.closing(ctx, t, h.New(t), leases, end)
 	again, err := mine.TryAcquire(ctx, key+"-later")
 	if err == nil {

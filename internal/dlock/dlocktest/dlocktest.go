@@ -139,7 +139,7 @@ func cases() []caseOf[Harness] {
 		{"ForceReleaseIsTold", forceReleaseIsTold},
 		{"ForceReleaseHandsOn", forceReleaseHandsOn},
 		{"MaxHoldEndsTheLease", maxHoldEndsTheLease},
-	}, exclusiveCases(), sharedCases())
+	}, eachCases(), exclusiveCases(), sharedCases())
 }
 
 // Run checks every promise of [dlock.Locker].

@@ -72,15 +72,23 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 }
 
 // Lose ends the lease of the grant whose fencing token has owner, if there is one, as lost. It is for a backend that
-// is notified of a loss between two renewals. Without a reason in err, the reason is Expired. Between two turns of a
+// is notified of a loss between two renewals. Without a reason in err, the reason is Expired. Without a key, the key is that of owner. Between two turns of a
 // grant there is no lease. A turn that begins then is lost at its next renewal, as [dlock.ForceReleaser] says.
 func (r *Renewer) Lose(owner string, err error) {
 	r.mu.Lock()
 	h := r.owners[owner]
 	r.mu.Unlock()
-	if h != nil {
-		h.Lose(err)
+	if h == nil {
+		return
 	}
+	if lost, ok := errors.AsType[*dlock.LostError](err); ok && lost.Key == "" {
+		for _, held := range h.Grant().Held() { // one of several keys
+			if held.Granted().Owner == owner {
+				err = &dlock.LostError{Key: held.Key, Fence: held.Fence, Reason: lost.Reason}
+			}
+		}
+	}
+	h.Lose(err)
 }
 
 // Keep implements [dlock.Renewer].

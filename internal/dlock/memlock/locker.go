@@ -14,6 +14,7 @@ type Locker struct{ rw *RW }
 var (
 	_ dlock.Locker        = (*Locker)(nil)
 	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.EachLocker    = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
 )
@@ -37,6 +38,14 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
+}
+
+// TryAcquireEach implements [dlock.EachLocker].
+func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	if lease, err := driver.Enter(ctx, l.rw.sides.Side(true), nil, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	return dlock.EachByItself(ctx, keys, l.TryAcquire)
 }
 
 // Expire ends the grant of key at once, as if its TTL had passed. It is for tests.

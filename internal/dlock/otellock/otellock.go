@@ -5,12 +5,15 @@
 // of the caller's span. A lost lease ends lock.hold with an error at the moment of the loss, even if its holder is
 // still at work. It has no lock.release.
 //
+// A TryAcquireEach is one lock.acquire, with the numbers of keys asked for (lock.keys) and granted (lock.granted), and
+// one lock.hold and lock.release for all keys that it was granted. They have no lock.key and no lock.fence.
+//
 // The metrics are in seconds. They are never labeled with the key, because the number of keys is not bounded:
 //
-//	shop_lock_wait_seconds{backend,outcome}   time in Acquire and TryAcquire
-//	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease
-//	shop_lock_refused_total{backend,outcome}  calls of Acquire and TryAcquire that got no lease
-//	shop_locks_held{backend}                  leases that have not ended
+//	shop_lock_wait_seconds{backend,outcome}   time in a call; once for several keys
+//	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease; once for several keys
+//	shop_lock_refused_total{backend,outcome}  calls that got no lease
+//	shop_locks_held{backend}                  keys of leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
 //
 // The decorator has the optional capabilities of a Locker, and passes them on. If the decorated Locker lacks one,
@@ -23,6 +26,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -71,6 +75,7 @@ type Locker struct {
 var (
 	_ dlock.Locker        = (*Locker)(nil)
 	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.EachLocker    = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
 )
@@ -96,7 +101,7 @@ func New(l dlock.Locker, cfg Config) (*Locker, error) {
 	refused, errRefused := meter.Int64Counter("shop_lock_refused_total",
 		metric.WithDescription("Calls that got no lease."))
 	held, errHeld := meter.Int64UpDownCounter("shop_locks_held",
-		metric.WithDescription("Leases that have not ended."))
+		metric.WithDescription("Keys of leases that have not ended."))
 	if err := errors.Join(errWait, errHold, errLost, errRefused, errHeld); err != nil {
 		return nil, fmt.Errorf("otellock: %w", err)
 	}
@@ -122,31 +127,38 @@ func (l *Locker) measure(ctx context.Context, key string,
 	acquire func(context.Context, string) (*dlock.Lease, error),
 ) (*dlock.Lease, error) {
 	start := time.Now()
-	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(key))
+	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(name(key)))
 	defer span.End()
 	lease, err := acquire(child, key)
-	outcome := acquisition(err)
-	l.wait.Record(ctx, time.Since(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
-	span.SetAttributes(attribute.String("outcome", outcome))
+	l.asked(ctx, span, start, acquisition(err), lease, err)
 	if err != nil {
-		l.refused.Add(ctx, 1, l.labels(attribute.String("outcome", outcome)))
-		if outcome != outcomeHeld { // an answer, not a failure
-			span.SetStatus(codes.Error, err.Error())
-		}
 		return nil, err
 	}
 	span.SetAttributes(fence(lease))
-	l.follow(ctx, key, lease)
+	l.follow(ctx, lease, name(key), fence(lease))
 	return lease, nil
+}
+
+// asked records a call that began at start.
+func (l *Locker) asked(ctx context.Context, span trace.Span, start time.Time, outcome string, lease *dlock.Lease, err error) {
+	labels := l.labels(attribute.String("outcome", outcome))
+	l.wait.Record(ctx, time.Since(start).Seconds(), labels)
+	span.SetAttributes(attribute.String("outcome", outcome))
+	if lease == nil {
+		l.refused.Add(ctx, 1, labels)
+	}
+	if err != nil && outcome != outcomeHeld { // an answer, not a failure
+		span.SetStatus(codes.Error, err.Error())
+	}
 }
 
 // follow opens lock.hold, which the end of lease closes.
 //
 //nolint:spancheck // The end of the lease ends the span.
-func (l *Locker) follow(ctx context.Context, key string, lease *dlock.Lease) {
-	start := time.Now()
-	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(key, fence(lease)))
-	l.held.Add(ctx, 1, l.labels())
+func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute.KeyValue) {
+	start, keys := time.Now(), int64(len(lease.Keys()))
+	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(of...))
+	l.held.Add(ctx, keys, l.labels())
 	lease.OnEnd(func(err error) {
 		outcome := outcomeReleased
 		if lost, ok := errors.AsType[*dlock.LostError](err); ok {
@@ -160,31 +172,32 @@ func (l *Locker) follow(ctx context.Context, key string, lease *dlock.Lease) {
 		}
 		end, released := lease.Released()
 		if released {
-			l.tellRelease(ctx, key, lease, end, outcome, err)
+			l.tellRelease(ctx, end, outcome, err, of...)
 		} else {
 			end = time.Now()
 		}
 		span.SetAttributes(attribute.String("outcome", outcome))
 		span.End(trace.WithTimestamp(end))
-		l.held.Add(ctx, -1, l.labels())
+		l.held.Add(ctx, -keys, l.labels())
 		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
 	})
 }
 
 // tellRelease records a release that is over and began at start.
-func (l *Locker) tellRelease(ctx context.Context, key string, lease *dlock.Lease, start time.Time, outcome string, err error) {
+func (l *Locker) tellRelease(ctx context.Context, start time.Time, outcome string, err error, of ...attribute.KeyValue) {
 	_, span := l.tracer.Start(ctx, "lock.release", trace.WithTimestamp(start),
-		l.attributes(key, fence(lease), attribute.String("outcome", outcome)))
+		l.attributes(append(slices.Clip(of), attribute.String("outcome", outcome))...))
 	if outcome != outcomeReleased {
 		span.SetStatus(codes.Error, err.Error())
 	}
 	span.End()
 }
 
-func (l *Locker) attributes(key string, more ...attribute.KeyValue) trace.SpanStartOption {
-	return trace.WithAttributes(append(more,
-		attribute.String("lock.backend", l.backend), attribute.String("lock.key", key))...)
+func (l *Locker) attributes(of ...attribute.KeyValue) trace.SpanStartOption {
+	return trace.WithAttributes(append(slices.Clip(of), attribute.String("lock.backend", l.backend))...)
 }
+
+func name(key string) attribute.KeyValue { return attribute.String("lock.key", key) }
 
 func (l *Locker) labels(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(append(more, attribute.String("backend", l.backend))...)

@@ -52,10 +52,5 @@ func (l *Locker) abandon(ctx context.Context, key, id string) {
 }
 
 func (l *Locker) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
-	calls := make([]*redisx.Call, len(held))
-	for i, h := range held {
-		k := keysOf(l.cfg.Prefix, h.Key)
-		calls[i] = l.calls.Start(ctx, abandonScript, k.all(), l.args(k, h.Fence.Owner)...)
-	}
-	return redisx.Found(calls)
+	return redisx.Found(l.startAll(ctx, abandonScript, held, owner))
 }

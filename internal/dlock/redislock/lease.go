@@ -35,13 +35,8 @@ func (l *Locker) receive(id, payload string) {
 
 // release releases all of held, in one round trip.
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
-	calls := make([]*redisx.Call, len(held))
-	for i, h := range held {
-		k := keysOf(l.cfg.Prefix, h.Key)
-		calls[i] = l.calls.Start(ctx, releaseScript, k.all(), l.args(k, value(h))...)
-	}
 	var errs []error
-	for i, c := range calls {
+	for i, c := range l.startAll(ctx, releaseScript, held, value) {
 		reply, _, err := c.Wait()
 		if err == nil {
 			err = driver.Verdict(held[i], reply)

@@ -37,6 +37,7 @@ type Locker struct {
 var (
 	_ dlock.Locker        = (*Locker)(nil)
 	_ dlock.MultiLocker   = (*Locker)(nil)
+	_ dlock.EachLocker    = (*Locker)(nil)
 	_ dlock.Inspector     = (*Locker)(nil)
 	_ dlock.ForceReleaser = (*Locker)(nil)
 	_ dlock.CounterRaiser = (*Locker)(nil)

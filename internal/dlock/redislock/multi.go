@@ -5,21 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
-// AcquireAll implements [dlock.MultiLocker]. If Redis can take all keys in one
-// script and all are free, that is one round trip. Otherwise it waits for one key
-// after the other, in order, and releases all if one fails. In a cluster one
-// script takes keys with the same hash tag only, as "{order-7}:a" and "{order-7}:b".
+// AcquireAll implements [dlock.MultiLocker]. If all keys are free, that is one round trip. Otherwise it releases those
+// that it has, and waits for one key after the other, in order. It releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-	if len(keys) == 0 {
-		return nil, errors.New("redislock: no keys")
+	keys, err := l.distinct(keys)
+	if err != nil {
+		return nil, err
 	}
 	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, keys...); lease != nil || err != nil {
 		return lease, err
@@ -27,54 +25,114 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	if len(keys) == 1 {
 		return l.Acquire(ctx, keys[0])
 	}
-	if l.together(keys) {
-		if lease, err := l.atOnce(ctx, keys); lease != nil || err != nil {
-			return lease, err
-		}
+	lease, err := l.tryEach(ctx, keys)
+	switch {
+	case lease == nil:
+	case err == nil && len(lease.Keys()) == len(keys):
+		return lease, nil
+	default:
+		_ = lease.Release(ctx) // what Redis does not confirm is rolled back in the background
+	}
+	if err != nil {
+		return nil, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
 
-// together reports whether one script can have all keys.
-func (l *Locker) together(keys []string) bool {
-	if !l.notifier.Cluster() {
-		return true
+// TryAcquireEach implements [dlock.EachLocker]. It makes one round trip, in a Cluster one to each master concurrently,
+// and returns when the last of them has responded. It does not overtake a queue.
+func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	keys, err := l.distinct(keys)
+	if err != nil {
+		return nil, err
 	}
-	tag := redisx.HashTag(keysOf(l.cfg.Prefix, keys[0]).lock)
-	return !slices.ContainsFunc(keys, func(key string) bool {
-		return redisx.HashTag(keysOf(l.cfg.Prefix, key).lock) != tag
-	})
+	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, keys...); lease != nil || err != nil {
+		return lease, err
+	}
+	return l.tryEach(ctx, keys)
 }
 
-// atOnce takes all keys if all are free. It returns nil and nil if they are not.
-func (l *Locker) atOnce(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	held, names := make([]dlock.Held, len(keys)), make([]string, 0, 4*len(keys))
-	args := []any{l.cfg.TTL.Milliseconds(), l.fenceTTL()}
-	for i, key := range keys {
-		held[i] = dlock.Held{Key: key, Fence: dlock.Fence{Owner: l.notifier.NewID()}}
-		names, args = append(names, keysOf(l.cfg.Prefix, key).all()...), append(args, held[i].Fence.Owner)
+func (l *Locker) distinct(keys []string) ([]string, error) {
+	keys, err := dlock.Distinct(keys)
+	if err != nil {
+		return nil, fmt.Errorf("redislock: %w", err)
 	}
-	reply, sent, err := l.calls.Run(ctx, allScript, names, args...)
+	return keys, nil
+}
+
+// tryEach makes one attempt for each of keys, with an owner of its own. A key with dead waiters in its queue counts as
+// held: the attempt has evicted some of them.
+func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	asked := make([]dlock.Held, len(keys))
+	for i, key := range keys {
+		asked[i] = dlock.Held{Key: key, Fence: dlock.Fence{Owner: l.notifier.NewID()}}
+	}
+	var held []dlock.Held
+	var oldest time.Time
+	var failed failures
+	for i, c := range l.startAll(ctx, acquireScript, asked, owner, l.ttl, "") {
+		h := asked[i]
+		reply, sent, err := c.Wait()
+		if err == nil {
+			h.Fence.Token, _, err = answer(reply)
+		}
+		switch {
+		case err != nil:
+			failed.add(h.Key, l.failure(ctx, h, err))
+		case h.Fence.Token != 0:
+			if len(held) == 0 || sent.Before(oldest) {
+				oldest = sent
+			}
+			held = append(held, h)
+		}
+	}
+	if len(held) == 0 {
+		return nil, failed.err()
+	}
+	return l.lease(ctx, held, granted{sent: oldest}), failed.err()
+}
+
+// failure is the error of an attempt that failed with err. It rolls the attempt back if Redis may have executed it.
+func (l *Locker) failure(ctx context.Context, h dlock.Held, err error) error {
 	switch {
 	case errors.Is(err, redisx.ErrUnsent):
-		return nil, dlock.Ended(ctx)
-	case err != nil && redisx.Refused(err):
-		return nil, fmt.Errorf("redislock: acquire %q: %w", keys, driver.InTime(ctx, err))
-	case err != nil:
-		for _, h := range held {
-			l.abandon(ctx, h.Key, h.Fence.Owner)
-		}
-		return nil, fmt.Errorf("redislock: acquire %q: %w: %w", keys, dlock.ErrUncertain, driver.InTime(ctx, err))
+		return dlock.Ended(ctx)
+	case redisx.Refused(err):
+		return driver.InTime(ctx, err)
 	}
-	tokens, _ := reply.([]any)
-	if len(tokens) != len(keys) {
-		return nil, nil
-	}
-	for i, token := range tokens {
-		text, _ := token.(string)
-		if held[i].Fence.Token, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, fmt.Errorf("redislock: acquire %q: reply %v", keys, reply)
-		}
-	}
-	return l.lease(ctx, held, granted{sent: sent}), nil
+	l.abandon(ctx, h.Key, h.Fence.Owner)
+	return fmt.Errorf("%w: %w", dlock.ErrUncertain, driver.InTime(ctx, err))
 }
+
+// failures are those of some of several attempts, each cause once.
+type failures struct {
+	keys   []string
+	causes []error
+}
+
+func (f *failures) add(key string, cause error) {
+	f.keys = append(f.keys, key)
+	same := func(other error) bool { return other.Error() == cause.Error() }
+	if !slices.ContainsFunc(f.causes, same) {
+		f.causes = append(f.causes, cause)
+	}
+}
+
+func (f *failures) err() error {
+	if len(f.keys) == 0 {
+		return nil
+	}
+	return fmt.Errorf("redislock: acquire %q: %w", f.keys, errors.Join(f.causes...))
+}
+
+// startAll makes a call of a script of the queue for each of held, in one round trip.
+func (l *Locker) startAll(ctx context.Context, s redisx.Script, held []dlock.Held, first func(dlock.Held) string, more ...any) []*redisx.Call {
+	requests := make([]redisx.Request, len(held))
+	for i, h := range held {
+		k := keysOf(l.cfg.Prefix, h.Key)
+		requests[i] = redisx.Request{Keys: k.all(), Args: l.args(k, first(h), more...)}
+	}
+	return l.calls.StartAll(ctx, s, requests)
+}
+
+func owner(h dlock.Held) string { return h.Fence.Owner }

@@ -23,7 +23,6 @@ var lua = redisx.Folder{Files: files, First: fmt.Sprintf("local block = %d\n", d
 //	              waiter: 2 GET lock, 2 EXISTS queue, TIME, ZRANGE, HGET, ZREM, HDEL, GET fence, SET fence, SET lock, PUBLISH
 //	renew         for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
 //	abandon       ZREM, HDEL, GET lock; if it holds the lock as release
-//	all           for each lock GET and EXISTS queue, then as acquire
 //	force         GET lock, GET fence, TIME, SET fence, PUBLISH, then as release; in a Cluster the message goes to every node
 //	inspect       GET lock, PTTL lock, GET fence, ZCARD queue
 //	raise_counter GET fence, SET fence
@@ -34,7 +33,6 @@ var (
 	acquireScript      = lua.Script("take", "queue", "acquire")
 	releaseScript      = lua.Script("free", "queue", "release")
 	abandonScript      = lua.Script("queue", "abandon")
-	allScript          = lua.Script("queue", "all")
 	forceScript        = lua.Script("queue", "force")
 	renewScript        = lua.Script("renew")
 	inspectScript      = lua.Script("inspect")
