@@ -100,7 +100,8 @@ func runFailover(ctx context.Context, r *Run) {
 	r.Effect(unfenced.a.done.Value == accepted && unfenced.audit.Oversold() == 1,
 		"without a fencing token: the write of A was %s, and the last unit was sold %s", unfenced.a.done.Value, count(int(unfenced.audit.Accepted()), "time"))
 	r.Effect(f.first == f.second, "a bare counter issued token %d, and then token %d", f.first, f.second)
-	r.Cure(fenced.greater(), "the token of the product grew over the failover, from %s to %s", fenced.a.token(), fenced.b.token())
+	r.Cure(fenced.greater(), "the token of redislock grew over the failover, from %s of grant %s to %s of grant %s",
+		fenced.a.token(), fenced.a.ordinal(), fenced.b.token(), fenced.b.ordinal())
 	r.Cure(fenced.a.done.Value == staleToken && fenced.audit.OK(), "with a fencing token: the write of A was %s", fenced.a.done.Value)
 }
 
@@ -149,7 +150,7 @@ func (f *failover) happens(ctx context.Context) {
 	f.variants[0].pace(ctx)
 	for _, g := range f.variants {
 		g.a.acquires(ctx)
-		g.step("the master grants the lock to A, with fencing token %s", g.a.token())
+		g.step("the master grants the lock to A, with fencing token %s", g.a.ordinal())
 	}
 	f.first = f.count(ctx, f.before)
 	f.variants[0].pace(ctx)
@@ -164,8 +165,8 @@ func (f *failover) happens(ctx context.Context) {
 	}
 	end := time.Now()
 	f.picture.Rows = append([]Row{
-		{Name: "Redis 1", Spans: []Span{{f.zero, promoted, Neutral, "master"}}, Marks: []Mark{{promoted, Stale, "killed: the grants to A are lost"}}},
-		{Name: "Redis 2", Spans: []Span{{f.zero, lags, Neutral, ""}, {lags, promoted, Waits, "replica that lags"}, {promoted, end, Neutral, "master"}}},
+		{Name: "Redis 1", Spans: []Span{{From: f.zero, Until: promoted, Kind: Neutral, Label: "master"}}, Marks: []Mark{{promoted, Stale, "killed: the grants to A are lost"}}},
+		{Name: "Redis 2", Spans: []Span{{From: f.zero, Until: lags, Kind: Neutral}, {From: lags, Until: promoted, Kind: Waits, Label: "replica that lags"}, {From: promoted, Until: end, Kind: Neutral, Label: "master"}}},
 	}, f.picture.Rows...)
 }
 
@@ -174,7 +175,7 @@ func (f *failover) both(ctx context.Context, g *granted) {
 	g.b.acquires(ctx)
 	later := g.a.To(ctx, pointLater)
 	g.valid = later.Value
-	g.step("the new master grants the lock to B, with fencing token %s. A checks its own lease: %s", g.b.token(), g.valid)
+	g.step("the new master grants the lock to B, with fencing token %s. A checks its own lease: %s", g.b.ordinal(), g.valid)
 	g.pace(ctx)
 	g.b.finishes(ctx)
 	g.step("B sells the last unit: %s", g.b.done.Value)

@@ -141,7 +141,10 @@ func (c *checked) lock(ctx context.Context, s *stores) {
 func (c *checked) sell(ctx context.Context, s *stores) {
 	next := c.b.To(ctx, pointLocked)
 	c.read = c.b.Until(ctx, pointWrites)
-	s.r.Step("%s: the lease of A (token %s) has expired. B (token %s) reads that 1 unit is left, and is about to write", c.name, c.locked.Value, next.Value)
+	var tokens grants
+	tokens.add(c.locked.Value)
+	tokens.add(next.Value)
+	s.r.Step("%s: the lease of A (token %s) has expired. B (token %s) reads that 1 unit is left, and is about to write", c.name, tokens.ordinal(c.locked.Value), tokens.ordinal(next.Value))
 	c.resumed = time.Now()
 	c.a.Resume()
 	if c.check == "late" {

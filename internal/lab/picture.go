@@ -45,6 +45,7 @@ type Span struct {
 	Until time.Time `json:"until"`
 	Kind  Kind      `json:"kind"`
 	Label string    `json:"label,omitempty"`
+	Token string    `json:"token,omitempty"` // the fencing token of which Label has the ordinal
 }
 
 // Mark is something that happens at one moment.
@@ -74,13 +75,32 @@ func (p *Picture) row(name string) *Row {
 // Span adds a span to the row with that name.
 func (p *Picture) Span(row string, from, until time.Time, kind Kind, label string) {
 	r := p.row(row)
-	r.Spans = append(r.Spans, Span{from, until, kind, label})
+	r.Spans = append(r.Spans, Span{From: from, Until: until, Kind: kind, Label: label})
 }
 
 // Mark adds a mark to the row with that name.
 func (p *Picture) Mark(row string, at time.Time, kind Kind, label string) {
 	r := p.row(row)
 	r.Marks = append(r.Marks, Mark{at, kind, label})
+}
+
+// Token says which fencing token the latest span of a row has.
+func (p *Picture) Token(row, token string) {
+	r := p.row(row)
+	r.Spans[len(r.Spans)-1].Token = token
+}
+
+// hover is what a pointer on the span shows.
+func (s Span) hover() string {
+	if s.Token == "" {
+		return s.Label
+	}
+	return "fencing token " + s.Token
+}
+
+// hasTokens reports whether a span has a fencing token.
+func (p *Picture) hasTokens() bool {
+	return slices.ContainsFunc(p.Rows, func(r Row) bool { return slices.ContainsFunc(r.Spans, func(s Span) bool { return s.Token != "" }) })
 }
 
 // Later says that a row happened later than it is drawn: parts of a run lie below each other, each drawn from its own

@@ -27,6 +27,7 @@ type scene struct {
 	sku    string
 	update stock.Update
 	began  time.Time
+	grants grants // of the lock of sku
 }
 
 // theater sets the picture of the run, for scenes to draw.
@@ -105,6 +106,7 @@ func (h *holder) asks() {
 // gets waits until the process has the lease, and then until it has read.
 func (h *holder) gets(ctx context.Context) {
 	h.locked = h.Until(ctx, pointLocked)
+	h.scene.grants.add(h.token())
 	h.read = h.Until(ctx, pointRead)
 }
 
@@ -129,12 +131,17 @@ func (h *holder) finishes(ctx context.Context) {
 // token is the fencing token of the lease.
 func (h *holder) token() string { return h.locked.Value }
 
-// short is the end of the token, for a picture. Textbook locks have none.
-func (h *holder) short() string {
+// ordinal says which grant of the scene has the token.
+func (h *holder) ordinal() string { return h.scene.grants.ordinal(h.token()) }
+
+// holds draws how long the lease was valid. Textbook locks have no tokens.
+func (h *holder) holds(until time.Time) {
 	if h.token() == "0" {
-		return "locked"
+		h.scene.span(h.name, h.locked.At, until, Holds, "locked")
+		return
 	}
-	return "token …" + h.token()[max(0, len(h.token())-4):]
+	h.scene.span(h.name, h.locked.At, until, Holds, "token "+h.ordinal())
+	h.scene.picture.Token(h.scene.row(h.name), h.token())
 }
 
 // draw draws how the process waited for its lease, how long the lease was valid, and what it wrote. expired is zero if the lease was
@@ -151,9 +158,9 @@ func (h *holder) drawn(how string, gone time.Time, good bool) {
 		c.span(h.name, h.asked, h.locked.At, Waits, "waits")
 	}
 	if gone.IsZero() {
-		c.span(h.name, h.locked.At, end, Holds, h.short())
+		h.holds(end)
 	} else {
-		c.span(h.name, h.locked.At, gone, Holds, h.short())
+		h.holds(gone)
 		c.span(h.name, gone, end, Stale, how)
 	}
 	c.mark(h.name, h.done.At, good, "%s writes: %s", h.name, h.done.Value)

@@ -49,7 +49,7 @@ func (p *Picture) body(b *strings.Builder) (height int) {
 		for _, s := range r.Spans {
 			wide := max(2, x(s.Until)-x(s.From))
 			fmt.Fprintf(b, `<g data-from="%.1f" data-until="%.1f">`, p.moment(r, s.From, first), p.moment(r, s.Until, first))
-			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x(s.From), y+4, wide, colors[s.Kind], html.EscapeString(s.Label))
+			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x(s.From), y+4, wide, colors[s.Kind], html.EscapeString(s.hover()))
 			if wide > float64(7*utf8.RuneCountInString(s.Label)) {
 				text(b, x(s.From)+4, y+18, "#ffffff", s.Label)
 			}
@@ -72,6 +72,9 @@ func (p *Picture) body(b *strings.Builder) (height int) {
 		fmt.Fprintf(b, `<rect x="%d" y="%d" width="12" height="12" rx="2" fill="%s"/>`, at, y+4, colors[k])
 		text(b, float64(at+16), y+14, "#59636e", string(k))
 		at += 80
+	}
+	if p.hasTokens() {
+		text(b, at, y+14, "#59636e", "#n: the nth grant")
 	}
 	return y + 26
 }
