@@ -35,10 +35,10 @@ func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 		mux.Handle("GET "+path, file)
 	}
 	mux.Handle("GET /lab/state", r.owner(http.HandlerFunc(r.streamState)))
-	mux.Handle("POST /lab/actions/{action}", r.owner(command(func(req *http.Request) error {
+	mux.Handle("POST /lab/actions/{action}", r.owner(r.command(func(req *http.Request) error {
 		return r.do(ctx, req.PathValue("action"), req.FormValue("instance"))
 	})))
-	mux.Handle("POST /lab/sale", r.owner(command(func(req *http.Request) error {
+	mux.Handle("POST /lab/sale", r.owner(r.command(func(req *http.Request) error {
 		var o Order
 		decoder := json.NewDecoder(http.MaxBytesReader(nil, req.Body, 1<<16))
 		decoder.DisallowUnknownFields()
@@ -47,11 +47,11 @@ func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 		}
 		return r.sell(ctx, o)
 	})))
-	mux.Handle("POST /lab/late", r.owner(command(func(*http.Request) error { return r.late(ctx) })))
-	mux.Handle("POST /lab/unpaid", r.owner(command(func(*http.Request) error { return r.placeUnpaid(ctx) })))
+	mux.Handle("POST /lab/late", r.owner(r.command(func(*http.Request) error { return r.late(ctx) })))
+	mux.Handle("POST /lab/unpaid", r.owner(r.command(func(*http.Request) error { return r.placeUnpaid(ctx) })))
 	mux.Handle("GET /lab/labs", r.owner(http.HandlerFunc(listLabs)))
-	mux.Handle("POST /lab/labs/{name}", r.owner(command(func(req *http.Request) error { return r.runLab(ctx, req.PathValue("name")) })))
-	mux.Handle("POST /lab/sale/stop", r.owner(command(func(*http.Request) error {
+	mux.Handle("POST /lab/labs/{name}", r.owner(r.command(func(req *http.Request) error { return r.runLab(ctx, req.PathValue("name")) })))
+	mux.Handle("POST /lab/sale/stop", r.owner(r.command(func(*http.Request) error {
 		r.mu.Lock()
 		s := r.sale
 		ended := s == nil || !s.Running
@@ -96,10 +96,27 @@ func (r *Room) owner(next http.Handler) http.Handler {
 	})
 }
 
+// answerWithin is how long a command may take until its response says that it is under way: less than the page waits. Its outcome is in
+// the state of the room.
+const answerWithin = 3 * time.Second
+
 // command answers with nothing, or with what is wrong.
-func command(do func(*http.Request) error) http.Handler {
+func (r *Room) command(do func(*http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		err := do(req)
+		done := make(chan error, 1)
+		r.tasks.Go(func() { done <- do(req) })
+		var err error
+		select {
+		case err = <-done:
+		case <-time.After(answerWithin):
+			w.WriteHeader(http.StatusAccepted)
+			r.tasks.Go(func() {
+				if err := <-done; err != nil {
+					fmt.Fprintf(r.Out, "%s: %v\n", req.URL.Path, err)
+				}
+			})
+			return
+		}
 		var wrongState conflict
 		var failed unavailable
 		switch {

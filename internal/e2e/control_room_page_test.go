@@ -48,7 +48,7 @@ func TestControlRoom(t *testing.T) {
 	testbedtest.Eventually(t, "the page shows the level "+want, func() bool { return strings.Contains(text("#stock"), want) })
 	for i, shop := range shops { // the page lists the latest leases only
 		shop.want(t, http.StatusCreated, "POST", "/api/v1/orders", fmt.Sprintf(`{"customer_id":"last-%d","items":[{"sku":"ticket","quantity":1}]}`, i))
-		lease := regexp.MustCompile(fmt.Sprintf(`shop-%d\t\d+\t\d+ ms`, i+1))
+		lease := regexp.MustCompile(fmt.Sprintf(`shop-%d\t#\d+\t\d+ ms`, i+1))
 		testbedtest.Eventually(t, "the page shows a lease of "+shop.url+" that has ended", func() bool {
 			leases := evaluate[string](page, t, "document.querySelector('details').open = true, document.querySelector('details').innerText")
 			return lease.MatchString(leases)
@@ -88,6 +88,7 @@ func TestControlRoomAsksForAKey(t *testing.T) {
 	evaluate[bool](page, t, `(() => {
 		const real = window.fetch;
 		window.sent = [];
+		window.SharedWorker = undefined; // so that the page itself reads
 		window.fetch = (path, options) => real(path, options).finally(() => sent.push(options?.headers?.Authorization));
 		return true;
 	})()`)

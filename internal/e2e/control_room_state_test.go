@@ -82,7 +82,8 @@ func TestControlRoomRepeatsAReloadThatFailed(t *testing.T) {
 	t.Parallel()
 	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
 	asked := evaluate[string](page, t, `import('/room/state.js').then(async ({State}) => {
-		const real = window.fetch, asked = [], stop = new AbortController();
+		const real = window.fetch, worker = window.SharedWorker, asked = [], stop = new AbortController();
+		window.SharedWorker = undefined; // so that the page itself reads
 		await new Promise((done) => {
 			window.fetch = async (path, {headers}) => {
 				if (path !== '/api/v1/events') throw new TypeError('the test has cut it off');
@@ -92,7 +93,7 @@ func TestControlRoomRepeatsAReloadThatFailed(t *testing.T) {
 			new State(() => {}).run(stop.signal);
 		});
 		stop.abort();
-		window.fetch = real;
+		Object.assign(window, {fetch: real, SharedWorker: worker});
 		return asked.join();
 	})`)
 	if asked != "everything,everything" {
@@ -130,19 +131,45 @@ func TestControlRoomEndsLeasesAtTheirExpiry(t *testing.T) {
 		place.remove();
 		return shown;
 	})`
-	const b = "b 2 1000 ms; "
+	const b = "b #2 1000 ms; "
 	for event, want := range map[string]string{
-		"": b + "a 1 expired after 1000 ms; 0; 7",
-		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(2000), expires: at(1000)}]})": b + "a 1 2000 ms expired after 1000 ms; 1; 7", // it was late
-		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(900)}]})":                     b + "a 1 900 ms; 0; 7",                        // the news of its end was late
-		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), expires: at(60000)}]})":                 b + "a 1 in use; 1; 7",                        // it was renewed
-		"s.apply({type: 'member', member: {name: 'a', left: true}})":                                       b + "a 1 expired after 1000 ms; 0; 7",
-		"s.apply({type: 'member', member: {name: 'b', left: true}})":                                       b + "a 1 expired after 1000 ms; 0; 4",
-		"lock('c', {})": b + "a 1 expired after 1000 ms; 0; 3",
+		"": b + "a #1 expired after 1000 ms; 0; 7",
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(2000), expires: at(1000)}]})": b + "a #1 2000 ms expired after 1000 ms; 1; 7", // it was late
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), until: at(900)}]})":                     b + "a #1 900 ms; 0; 7",                        // the news of its end was late
+		"lock('a', {leases: [{fence: 1, asked: at(0), from: at(0), expires: at(60000)}]})":                 b + "a #1 in use; 1; 7",                        // it was renewed
+		"s.apply({type: 'member', member: {name: 'a', left: true}})":                                       b + "a #1 expired after 1000 ms; 0; 7",
+		"s.apply({type: 'member', member: {name: 'b', left: true}})":                                       b + "a #1 expired after 1000 ms; 0; 4",
+		"lock('c', {})": b + "a #1 expired after 1000 ms; 0; 3",
 	} {
 		if got := evaluate[string](page, t, fmt.Sprintf(lane, event)); got != want {
 			t.Errorf("after %q: %s; want %s", event, got, want)
 		}
+	}
+}
+
+// The number of a grant has the order of its fencing token, whatever the last digits of the token are. It counts grants that no event has, a lease
+// that was renewed once, and a refused one of which nothing is known.
+func TestControlRoomNumbersGrantsByToken(t *testing.T) {
+	t.Parallel()
+	page := browser(t, spawn(t, "--database", testbedtest.Database(t)).url)
+	got := evaluate[string](page, t, `import('/room/state.js').then(({State}) => {
+		const s = new State(() => {}), at = '2026-01-01T00:00:00Z', first = 1795628409551130;
+		const lock = (holder, count, fences, refused = []) => s.apply({type: 'lock', at, lock: {sku: 's', holder, count, refused, leases: fences.map((fence) => ({fence, asked: at, from: at}))}});
+		const numbers = () => [...s.ordinals('s')].map(([fence, n]) => fence - first + ':' + n).join(' ');
+		lock('a', 1, [first]);
+		lock('b', 5, [first + 7149897, first + 12901350]); // seven digits fall twice
+		lock('a', 0, [first]);
+		lock('c', 1, [first + 9000000]); // its event is late
+		const before = numbers();
+		lock('c', 0, [], [{fence: first - 20, accepted: first + 12901350, at}]);
+		const refused = numbers();
+		for (let n = 0; n < 2000; n++) s.apply({type: 'lock', at, lock: {sku: 'other', holder: 'a', count: 1, leases: [{fence: n, asked: at, from: at}]}});
+		lock('b', 1, [first + 13000000]);
+		return [before, refused, numbers()].join('; ');
+	})`)
+	const want = "0:1 7149897:5 9000000:6 12901350:7; -20:1 0:2 7149897:6 9000000:7 12901350:8; -20:8 12901350:9 13000000:10"
+	if got != want {
+		t.Errorf("tokens and numbers: %s; want %s", got, want)
 	}
 }
 

@@ -1,6 +1,7 @@
 // Package page is the control room: a web page that shows, live, how instances sell the same stock.
 //
-// The page reads the API of the service and its event stream, like any client. It loads nothing from other
+// The page reads the API of the service and its event stream, like any client. All tabs of a browser share
+// these reads (static/reads.js), because it opens six connections to one host. The page loads nothing from other
 // hosts, has no build step, and changes nothing. The modules in static/vendor keep their licenses alongside.
 package page
 

@@ -8,14 +8,11 @@ const row = 44, left = 76, windows = [200, 1000, 10_000]; // milliseconds
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-// short returns the last digits of a fencing token, by which neighbours differ. The table has all of them.
-const short = (fence) => String(fence).slice(-7);
-
 export function Lane({state, sku, paused}) {
   const canvas = useRef();
   const view = useRef();
   const [span, zoom] = useState(windows.at(-1));
-  view.current = {state, sku, span, now: paused ? view.current.now : 0};
+  view.current = {state, sku, span, now: paused ? view.current.now : 0, bars: []};
   useEffect(() => {
     let frame;
     const paint = () => {
@@ -32,7 +29,7 @@ export function Lane({state, sku, paused}) {
     resized.observe(canvas.current);
     return () => resized.disconnect();
   }, [paused]);
-  const leases = [...state.leases.values()].filter((l) => l.sku === sku);
+  const leases = [...state.leases.values()].filter((l) => l.sku === sku), ordinals = state.ordinals(sku);
   const refused = state.refused.filter((r) => r.sku === sku);
   // A lease that has ended looks open until the event of its end arrives, so the latest second does not count.
   const now = view.current.now || Date.now(), double = doubleHolds(leases, now - 1000).length;
@@ -40,20 +37,25 @@ export function Lane({state, sku, paused}) {
   return html`<section class="wide" aria-labelledby="lane-title">
     <h2 id="lane-title">${t('lane')} ${sku && html`<code>${sku}</code>`}</h2>
     <p role="group" aria-label=${t('window')}>${windows.map((ms) => html`<button key=${ms} aria-pressed=${ms === span} onClick=${() => zoom(ms)}>${ms / 1000} s</button> `)}</p>
-    <canvas ref=${canvas} role="img" aria-label=${t('laneLabel', leases.length, double, refused.length)}></canvas>
+    <canvas ref=${canvas} onMouseMove=${(e) => { canvas.current.title = tokenAt(view.current, e.offsetX, e.offsetY); }} role="img" aria-label=${t('laneLabel', leases.length, double, refused.length)}></canvas>
     <p class="counts"><span class=${double ? 'bad' : ''}><b id="double-holds">${double}</b> ${t('doubleHolds')}</span>
       <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites')}</span>
       <span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders')}</span></p>
     <details><summary>${t('latestLeases')}</summary>
       <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
-      <tbody>${leases.slice(-20).reverse().map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number">${l.fence}</td>
+      <tbody>${leases.slice(-20).reverse().map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number" title=${l.fence}>#${ordinals.get(l.fence)}</td>
         <td class="number">${l.until ? `${(l.until - l.from).toFixed(0)} ms` : expired(l, now) ? '' : t('inUse')}
           ${expired(l, now) && html`<span class="warn"> ${t('expiredAfter', (l.expires - l.from).toFixed(0))}</span>`}</td></tr>`)}</tbody></table>
     </details>
   </section>`;
 }
 
-function draw(canvas, {state, sku, span, now}) {
+// tokenAt returns the fencing token of the bar at a point of the canvas.
+const tokenAt = ({bars}, x, y) => bars.findLast((b) => x >= b.from && x <= b.from + b.wide && y >= b.top && y < b.top + row)?.text ?? '';
+
+function draw(canvas, view) {
+  const {state, sku, span, now} = view, ordinals = state.ordinals(sku), label = (fence) => `#${ordinals.get(fence)}`;
+  view.bars = [];
   const leases = [...state.leases.values()].filter((l) => l.sku === sku), late = leases.filter((l) => expired(l, now));
   const rows = [...new Set([...state.members.keys(), ...leases.map((l) => l.holder)])].sort();
   const width = canvas.clientWidth, height = Math.max(1, rows.length) * row + 22, scale = devicePixelRatio;
@@ -82,9 +84,10 @@ function draw(canvas, {state, sku, span, now}) {
     const wide = Math.max(l.fence ? 2 : 0, until - from);
     pen.fillStyle = fill;
     pen.fillRect(from, i * row + inset, wide, row - 2 * inset);
+    if (l.fence) view.bars.push({from, wide, top: i * row, text: `${label(l.fence)}: ${t('token')} ${l.fence}`});
     if (wide > 40 && l.fence) {
       pen.fillStyle = color('--on-bar');
-      pen.fillText(`#${short(l.fence)}`, from + 4, i * row + row / 2, wide - 6);
+      pen.fillText(label(l.fence), from + 4, i * row + row / 2, wide - 6);
     }
   };
   leases.forEach((l) => bar({...l, fence: '', from: l.asked, until: l.from}, color('--line'), 16)); // it waited
@@ -96,7 +99,7 @@ function draw(canvas, {state, sku, span, now}) {
   }
   pen.fillStyle = color('--bad');
   for (const r of state.refused.filter((r) => r.sku === sku && x(r.at) >= left)) {
-    pen.fillText(`✕ #${short(r.fence)} < #${short(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
+    pen.fillText(`✕ ${label(r.fence)} < ${label(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
   }
   for (const l of late.filter((l) => x(l.expires) >= left)) {
     const at = Math.min(x(l.expires) + 4, width - 60), top = rows.indexOf(l.holder) * row;

@@ -1,7 +1,7 @@
 // The control room.
 
-import {html, render, useEffect, useMemo, useReducer, useRef, useState} from './vendor/htm-preact.js';
-import {apiKey, post, roomToken, setAPIKey} from './api.js';
+import {html, render, useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState} from './vendor/htm-preact.js';
+import {apiKey, post, roomToken, setAPIKey, sharing} from './api.js';
 import {Lane} from './lane.js';
 import {Labs} from './labs.js';
 import {Load, Machines, Sale, useRoom} from './room.js';
@@ -11,6 +11,8 @@ import {language, setLanguage, t} from './text.js';
 function Room() {
   const [, redraw] = useReducer((n) => n + 1, 0);
   const [paused, pause] = useState(false);
+  const [hidden, hide] = useState(document.hidden);
+  const idle = paused || hidden && !sharing(); // a browser has few connections for all of its tabs
   const [session, restart] = useReducer((n) => n + 1, 0);
   const [sku, choose] = useState('');
   const now = useRef(); // for what counts down
@@ -23,17 +25,22 @@ function Room() {
       setTimeout(() => { due = false; redraw(); }, 200);
     });
   }, [session]);
-  useEffect(() => {
-    if (paused) return undefined; // nothing is read, so nothing changes; then the page resumes after the last event that it has
+  useLayoutEffect(() => { // a page that says that it is paused reads nothing any more
+    if (idle) return undefined; // nothing is read, so nothing changes; then the page resumes after the last event that it has
     const stop = new AbortController();
     s.run(stop.signal);
     const refresh = setInterval(() => s.refresh(stop.signal), 5000), clock = setInterval(redraw, 1000);
     return () => { stop.abort(); clearInterval(clock); clearInterval(refresh); };
-  }, [s, paused]);
+  }, [s, idle]);
   useEffect(() => {
     const scheme = matchMedia('(prefers-color-scheme: dark)');
     scheme.addEventListener('change', redraw);
     return () => scheme.removeEventListener('change', redraw);
+  }, []);
+  useEffect(() => {
+    const seen = () => hide(document.hidden);
+    document.addEventListener('visibilitychange', seen);
+    return () => document.removeEventListener('visibilitychange', seen);
   }, []);
   const latest = [...s.leases.values()].at(-1)?.sku ?? [...s.skus.keys()].sort()[0] ?? '';
   const shown = sku || latest;
@@ -42,13 +49,14 @@ function Room() {
     <header class=${paused ? 'sticky' : ''}><h1>${t('title')}</h1>
       <span id="connection" role="status" class=${paused ? 'lost' : s.connection}>${t(paused ? 'paused' : s.connection)}</span>
       ${paused && html`<span id="paused" class="warn">${t('pausedPage')}</span>`}
+      ${!paused && s.connection === 'lost' && html`<span id="lost" class="warn">${t('lostPage')}</span>`}
       ${s.resets > 1 && html`<span id="reloads" class="muted">${t('reloaded', s.resets - 1)}</span>`}
       <button onClick=${() => pause(!paused)} aria-pressed=${paused}>${paused ? t('resume') : t('pause')}</button>
       <button onClick=${() => { setLanguage(language() === 'en' ? 'zh' : 'en'); redraw(); }} lang=${language() === 'en' ? 'zh' : 'en'}>${language() === 'en' ? '中文' : 'English'}</button>
       <a href="/docs">API</a></header>
     ${s.connection === 'refused' && html`<${Key} why=${s.error} again=${restart} />`}
     <main>
-      ${roomToken ? html`<${Owned} state=${s} lane=${lane} paused=${paused} />` : lane}
+      ${roomToken ? html`<${Owned} state=${s} lane=${lane} idle=${idle} />` : lane}
       <${Stock} state=${s} sku=${shown} choose=${choose} />
       <${Members} state=${s} />
       <${Orders} state=${s} now=${now.current} />
@@ -57,9 +65,9 @@ function Room() {
 }
 
 // Owned puts around the lock lane what the page of a room has beyond that of an instance.
-function Owned({state, lane, paused}) {
-  const room = useRoom(paused);
-  return html`${room && html`<${Sale} room=${room} state=${state} />`}${lane}${room && html`<${Machines} room=${room} leader=${state.leader} />`}${room && html`<${Labs} run=${room.lab} />`}`;
+function Owned({state, lane, idle}) {
+  const {now: room, lost} = useRoom(idle);
+  return html`${lost && html`<p id="lost-room" class="wide bad" role="alert">${lost}</p>`}${room && html`<${Sale} room=${room} state=${state} />`}${lane}${room && html`<${Machines} room=${room} leader=${state.leader} />`}${room && html`<${Labs} run=${room.lab} />`}`;
 }
 
 function Key({why, again}) {

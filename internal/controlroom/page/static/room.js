@@ -1,22 +1,24 @@
 // What only the owner of the processes sees and does: sales, and faults.
 
-import {html, useEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
+import {html, useEffect, useLayoutEffect, useReducer, useRef, useState} from './vendor/htm-preact.js';
 import {post, stream} from './api.js';
 import {language, t} from './text.js';
 import uPlot from './vendor/uplot.js';
 
-// useRoom returns what the room says of itself. The stream is opened again when it breaks. It begins with the present state.
+// useRoom returns what the room says of itself now, or why it does not. The stream is opened again when it breaks. It begins with the
+// present state.
 export function useRoom(paused) {
-  const [room, set] = useReducer((_, next) => next, undefined);
-  useEffect(() => {
+  const [room, set] = useReducer((_, next) => next, {});
+  useLayoutEffect(() => {
     if (paused) return undefined;
     const stop = new AbortController();
     (async () => {
       while (!stop.signal.aborted) {
         try {
-          for await (const notice of stream('/lab/state', '', stop.signal)) if (!stop.signal.aborted) set(notice.data);
+          for await (const {data} of stream('/lab/state', '', stop.signal)) if (data && !stop.signal.aborted) set({now: data});
+          throw new Error('the stream has ended');
         } catch (err) {
-          if (!stop.signal.aborted) set(undefined);
+          if (!stop.signal.aborted) set({lost: err.status ? err.message : t('lostRoom')});
         }
         await new Promise((done) => setTimeout(done, 1000));
       }

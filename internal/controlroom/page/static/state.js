@@ -20,6 +20,7 @@ export class State {
   error = '';
   resets = 0;
   #latest = new Map(); // the latest lease of each SKU and instance
+  #forgotten = new Map(); // how many grants of a SKU are not among leases any more
   #applied = 0; // events
   #lastID = '';
   #refreshing = false;
@@ -71,7 +72,7 @@ export class State {
 
   // refresh reads what no event tells: strategies and settings. It fails silently, as run says whether there is a connection.
   async refresh(signal) {
-    if (this.#refreshing) return; // an instance that is paused answers none, and a browser has few connections
+    if (this.#refreshing) return; // an instance that is paused answers none
     this.#refreshing = true;
     try {
       this.#set(...await Promise.all([get('/api/v1/strategies', signal), get('/api/v1/cluster', signal)]));
@@ -130,8 +131,12 @@ export class State {
     if (lock.waiting) this.waiting.set(key, {sku: lock.sku, holder: lock.holder, orders: lock.waiting});
     trim(this.waiting, keep.leases);
     const time = (text) => text ? Date.parse(text) : undefined;
+    // An event counts all grants since the one before it, and has the latest of them.
+    let unseen = (lock.count ?? 0) - (lock.leases ?? []).filter((l) => !this.leases.has(`${key} ${l.fence}`)).length;
     for (const lease of lock.leases ?? []) {
-      const from = time(lease.from), next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: time(lease.asked), from, until: time(lease.until), expires: time(lease.expires), seen: at || from};
+      const known = this.leases.get(`${key} ${lease.fence}`), grants = known?.grants ?? 1 + Math.max(0, unseen);
+      if (!known) unseen = 0;
+      const from = time(lease.from), next = {sku: lock.sku, holder: lock.holder, fence: lease.fence, asked: time(lease.asked), from, until: time(lease.until), expires: time(lease.expires), seen: at || from, grants};
       this.leases.set(`${key} ${lease.fence}`, next);
       // An event has the latest leases only, so the end of an earlier one may be missing. It is known to have lasted until it was last seen.
       const before = this.#latest.get(key);
@@ -142,19 +147,36 @@ export class State {
       }
     }
     trim(this.#latest, keep.leases);
-    trim(this.leases, keep.leases);
+    trim(this.leases, keep.leases, ({sku, grants}) => {
+      const before = this.#forgotten.get(sku) ?? 0;
+      this.#forgotten.delete(sku); // the latest one comes last
+      this.#forgotten.set(sku, before + grants);
+    });
+    trim(this.#forgotten, keep.leases);
     for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
     this.refused = this.refused.slice(-keep.refused);
+  }
+
+  // ordinals returns the number of the grant by fencing token: the nth of the SKU since the page follows its events. A token is a clock or
+  // a counter, whose last digits show no order. The newer one of two tokens has the larger number.
+  ordinals(sku) {
+    const grants = new Map([...this.leases.values()].filter((l) => l.sku === sku).map((l) => [l.fence, l.grants]));
+    for (const r of this.refused) {
+      if (r.sku === sku) for (const fence of [r.fence, r.accepted]) if (!grants.has(fence)) grants.set(fence, 1);
+    }
+    let n = this.#forgotten.get(sku) ?? 0;
+    return new Map([...grants].sort(([a], [b]) => a - b).map(([fence, count]) => [fence, n += count]));
   }
 }
 
 const settled = (order) => order && order.status !== 'PENDING' && order.status !== 'QUEUED';
 
 // trim removes the oldest entries of a map.
-function trim(map, most) {
-  for (const key of map.keys()) {
+function trim(map, most, removed = () => {}) {
+  for (const [key, value] of map) {
     if (map.size <= most) return;
     map.delete(key);
+    removed(value);
   }
 }
 

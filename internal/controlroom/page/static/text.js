@@ -3,6 +3,10 @@
 const texts = {
   title: ['Control room', '控制室'],
   connecting: ['connecting', '连接中'], live: ['live', '实时'], lost: ['connection lost, retrying', '连接中断，正在重试'], refused: ['an API key is needed', '需要 API 密钥'],
+  lostPage: ['The page shows what it received last. Buttons may have no effect', '页面显示的是最后收到的内容，按钮可能无效'],
+  lostRoom: ['The control room does not respond. The page tries again each second', '控制室没有响应，页面每秒重试'],
+  noResponseIn: [(s) => `no response within ${s} s. The effect is unknown, and the page does not send it again`, (s) => `${s} 秒内没有响应，效果未知，页面不会再次发送`],
+  noConnection: ['the connection failed. The effect is unknown, and the page does not send it again', '连接失败，效果未知，页面不会再次发送'],
   reloaded: [(n) => `reloaded ${n} times, as events were missed`, (n) => `错过事件，已重新加载 ${n} 次`],
   pause: ['Pause the page', '暂停页面'], resume: ['Resume the page', '继续'],
   pausedPage: ['Buttons still act. The page shows what they did when it resumes', '按钮仍会生效，页面继续后才显示结果'],
