@@ -191,3 +191,49 @@ func TestRaiseCounterIsUnsupportedWithoutCounterRaiser(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// several is a service that takes several keys.
+type several struct{ *service }
+
+func (s several) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
+	s.calls.Add(1)
+	lease, err := s.Locker.(dlock.EachLocker).TryAcquireEach(ctx, keys)
+	if failed := s.fails.Load(); failed != nil {
+		time.Sleep(time.Minute) // a failure that is no refusal of one connection
+		return lease, *failed
+	}
+	return lease, err
+}
+
+// TestTryAcquireEachIsRecorded: a failed call for several keys opens the breaker, unless some key was granted. Then
+// calls fail at once.
+func TestTryAcquireEachIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := several{newService()}
+		b := breaker.New(s, breaker.Config{Name: "test"})
+		s.fail(errDown)
+		lease, err := b.TryAcquireEach(t.Context(), []string{"a"})
+		if lease == nil || !errors.Is(err, errDown) || b.Unavailable() != nil {
+			t.Errorf("%v, %v: a service that grants a key is unavailable: %v", lease, err, b.Unavailable())
+		}
+		time.Sleep(time.Second)
+		if none, err := b.TryAcquireEach(t.Context(), []string{"a"}); none != nil || !errors.Is(err, errDown) || b.Unavailable() == nil {
+			t.Errorf("%v, %v: a service that fails is available", none, err)
+		}
+		before := s.calls.Load()
+		if _, err := b.TryAcquireEach(t.Context(), []string{"b"}); !errors.Is(err, errDown) || s.calls.Load() != before {
+			t.Errorf("error = %v after %d calls, want none", err, s.calls.Load()-before)
+		}
+		lease.Release(t.Context())
+	})
+}
+
+// TestTryAcquireEachIsUnsupportedWithoutEachLocker: the service is not asked.
+func TestTryAcquireEachIsUnsupportedWithoutEachLocker(t *testing.T) {
+	t.Parallel()
+	s := newService()
+	lease, err := breaker.New(s, breaker.Config{Name: "test"}).TryAcquireEach(t.Context(), []string{"a"})
+	if lease != nil || !errors.Is(err, errors.ErrUnsupported) || s.calls.Load() != 0 {
+		t.Errorf("%v, %v after %d calls", lease, err, s.calls.Load())
+	}
+}
