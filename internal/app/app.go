@@ -67,6 +67,9 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	i.closers.push(func(context.Context) error { return i.store.Close() })
+	if err := claimNode(ctx, i.c, i.store, &i.closers, i.log); err != nil {
+		return err
+	}
 	if i.clients, err = openRedisClients(i.c, i.tel, &i.closers); err != nil {
 		return err
 	}

@@ -60,10 +60,6 @@ func openStore(ctx context.Context, c Config, tel *telemetry.Telemetry, log *slo
 	if err != nil && unreachable(err) {
 		return nil, fmt.Errorf("%w: check --database, and that the server runs", err)
 	}
-	if err == nil && store.Galera() {
-		log.WarnContext(ctx, "the database is a node of a Galera cluster; all instances must write to this node",
-			slog.String("database", store.Address()))
-	}
 	return store, err
 }
 

@@ -85,9 +85,8 @@
 // transaction keeps no rows locked for longer. SQLite runs in WAL mode with BEGIN IMMEDIATE. Writers of one process
 // queue for its only write lock; writers of other processes wait at most one second at a time.
 //
-// Several writing nodes of a Galera cluster are not supported. A row lock does not reach another node, so limits per
-// customer and final statuses would not hold. All instances must write to the same node ([Store.Galera] detects a
-// node).
+// On a Galera node no statements share a packet. A row lock does not reach another node, so all instances write to the
+// same node, which [Store.ClaimNode] checks.
 //
 // The stock columns are signed and have no CHECK, so an oversold SKU can be paid for, cancelled and audited.
 package sqlstore

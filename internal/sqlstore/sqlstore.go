@@ -117,8 +117,7 @@ func (s *Store) clock(db *gorm.DB) (t int64, err error) {
 	return t, err
 }
 
-// Galera reports whether the database is a node of a Galera cluster. All instances have to write to the same
-// node: a row lock does not reach the other nodes.
+// Galera reports whether the database is a node of a Galera cluster. See [Store.ClaimNode].
 func (s *Store) Galera() bool { return s.dialect.galera }
 
 // Address returns where the database is, without secrets.
