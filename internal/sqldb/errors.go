@@ -30,6 +30,7 @@ const (
 	deadlock         = 1213
 	readOnly         = 1290
 	interrupted      = 1317
+	readOnlySession  = 1792 // its transactions are
 	readOnlyMode     = 1836
 	killed           = 1927
 	statementTime    = 1969 // MariaDB's max_statement_time is over
@@ -81,9 +82,13 @@ func Late(err error) bool { return server(err, statementTime, executionTime) }
 // unless [Refused] says otherwise.
 func Broken(err error) bool {
 	_, network := errors.AsType[net.Error](err)
-	return network || cut(err) || Late(err) || file(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen) ||
-		server(err, diskFull, tooMany, shutdown, tableFull, tooManyOfUser, readOnly, interrupted, readOnlyMode, killed, idle)
+	return network || cut(err) || Late(err) || ReadOnly(err) || file(err, sqliteReadOnly, sqliteIOErr, sqliteFull, sqliteCantOpen) ||
+		server(err, diskFull, tooMany, shutdown, tableFull, tooManyOfUser, interrupted, killed, idle)
 }
+
+// ReadOnly reports whether err says that the server refuses to write, as one that was demoted to a replica does. The
+// statement has changed nothing. If it is COMMIT, the transaction has been rolled back.
+func ReadOnly(err error) bool { return server(err, readOnly, readOnlySession, readOnlyMode) }
 
 // Unreachable reports whether err says that no server answers, or that it accepts no session now: it is starting or
 // stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never unreachable.

@@ -40,6 +40,8 @@ func TestMeanings(t *testing.T) {
 		{server(1062), meaning{duplicate: true, refused: true}},
 		{server(1040), meaning{broken: true, refused: true}},
 		{server(1290), meaning{broken: true, refused: true}},
+		{server(1792), meaning{broken: true, refused: true}},
+		{server(1836), meaning{broken: true, refused: true}},
 		{server(1053), meaning{broken: true}},
 		{server(1317), meaning{broken: true}},
 		{server(4031), meaning{broken: true}},

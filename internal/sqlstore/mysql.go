@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -83,6 +84,8 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 	if err := errors.Join(err, usualErr, slowErr); err != nil {
 		return dialect{}, "", fmt.Errorf("open database %s: %w", address, err)
 	}
+	generation := new(atomic.Int64)
+	main, connector, unhurried = replacing{main, generation}, replacing{connector, generation}, replacing{unhurried, generation}
 	if !galera {
 		main = lazyBegin{main}
 	}

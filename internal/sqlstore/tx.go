@@ -110,7 +110,7 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	switch {
 	case err == nil:
 		return nil
-	case sqldb.Transient(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case sqldb.Transient(err), sqldb.ReadOnly(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)

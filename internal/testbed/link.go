@@ -34,7 +34,7 @@ func (p *Proxy) serve(client net.Conn) {
 	if !p.open() {
 		return
 	}
-	server, err := new(net.Dialer).DialContext(p.ctx, "tcp", p.upstream)
+	server, err := new(net.Dialer).DialContext(p.ctx, "tcp", p.server())
 	if err != nil || !l.connect(server) {
 		return
 	}

@@ -24,13 +24,13 @@ const (
 // Its accept loop and two goroutines per connection are started here; Close
 // ends them and waits for them.
 type Proxy struct {
-	addr     string
-	upstream string
-	ctx      context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by Close.
-	stop     context.CancelFunc
-	running  sync.WaitGroup
+	addr    string
+	ctx     context.Context //nolint:containedctx // It is the lifetime of the goroutines, ended by Close.
+	stop    context.CancelFunc
+	running sync.WaitGroup
 
 	mu       sync.Mutex
+	upstream string             // guarded by mu
 	mode     mode               // guarded by mu
 	changed  chan struct{}      // guarded by mu; closed at the next change of mode
 	listener net.Listener       // guarded by mu; nil while refusing
@@ -99,6 +99,21 @@ func (p *Proxy) Refuse() {
 	defer p.mu.Unlock()
 	p.set(refusing)
 	p.hangUp()
+}
+
+// Lead makes new connections go to another server at upstream, a HOST:PORT. Open ones stay where they are, as those of an
+// address that moves do.
+func (p *Proxy) Lead(upstream string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.upstream = upstream
+}
+
+// server is where a new connection goes.
+func (p *Proxy) server() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.upstream
 }
 
 // Delay makes each request wait for d, as a line of that round trip does. Zero ends it.
