@@ -61,9 +61,13 @@ check: ## Check format and style, and run the tests that need no server; for whi
 	$(LINT) run ./...
 	SHOP_TEST_REQUIRE=0 go test -vet=off $$(go list ./... | grep -vE '$(NEED_SERVERS)')
 
+.PHONY: faults
+faults: servers ## Plant each fault of tools/faults, and see its test fail.
+	tools/faults.sh all
+
 .PHONY: soak
-soak: ## Run the same tests at full size, group by group; takes more than two hours, and wants the machine for itself.
-	SHOP_TEST_SOAK=1 $(MAKE) --keep-going servers test-e2e test-redislock test-rest test-bench
+soak: ## Run the same tests at full size, group by group, and plant the faults; takes more than two hours, and wants the machine for itself.
+	SHOP_TEST_SOAK=1 $(MAKE) --keep-going servers test-e2e test-redislock test-rest test-bench faults
 
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
@@ -168,4 +172,5 @@ down: ## Stop the stack and delete its data.
 
 .PHONY: ci
 ci: check lint lint-api gen-check test build api-client demo bench-quick ## Run everything that has to pass before a merge.
+	tools/faults.sh path
 	$(MAKE) loadtest

@@ -207,8 +207,8 @@ func TestConcurrencyLimitIsNotStored(t *testing.T) {
 	s := newHandler(t, httpapi.Config{Orders: m})
 	for i := range 2 {
 		status, header, p := s.send(t, post(basket, "Idempotency-Key", "k1"))
-		if wantType(t, p, "concurrency-limit"); status != http.StatusTooManyRequests || header.Get("Idempotent-Replayed") != "" || m.work != i+1 {
-			t.Errorf("%d %v after %d", status, header, m.work)
+		if wantType(t, p, "concurrency-limit"); status != http.StatusTooManyRequests || header.Get("Idempotent-Replayed") != "" || m.work != i+1 || len(m.answers) > 0 {
+			t.Errorf("%d %v after %d, and %d are stored", status, header, m.work, len(m.answers))
 		}
 	}
 }
