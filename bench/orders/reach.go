@@ -154,7 +154,7 @@ func threeToOne(strategy, how string, own bool) comparison {
 
 // earlier compares strategies that sell a catalogue with conditional of an earlier shop, and then one strategy with its own earlier self.
 func earlier(shop string) (all []comparison) {
-	for _, strategy := range []string{"conditional", "segmented", "for-update", "redis", "redis-cohort", "lua", "optimistic"} {
+	for _, strategy := range []string{"conditional", "for-update", "redis", "redis-cohort", "lua", "optimistic"} {
 		all = append(all, comparison{
 			name: "orders/s, " + strategy + " / conditional of the earlier shop, 96 SKUs", strategy: strategy, target: 3, figure: perSecond,
 			of: func(c *throughput.Config) { c.SKUs = 96 },

@@ -34,7 +34,14 @@ func auditCommand() Command {
 
 func audit(ctx context.Context, f *Flags, database string) error {
 	return withDatabase(ctx, "audit", database, sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
-		audits, err := store.Audit(ctx, "")
+		err := store.RequireLatestSchema(ctx)
+		if errors.Is(err, sqlstore.ErrNoSchema) { // the units of a SKU may be where this program does not count them
+			return fmt.Errorf("audit: the schema of %s is older than this program: run shop migrate", store.Address())
+		}
+		var audits []stock.Audit
+		if err == nil {
+			audits, err = store.Audit(ctx, "")
+		}
 		if err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}

@@ -29,7 +29,7 @@ func TestOneKeyIsOneOrder(t *testing.T) {
 	s := newStage(t)
 	fleet := s.three(t)
 	client := customers(t)
-	for _, strategy := range []string{"conditional", "segmented", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
+	for _, strategy := range []string{"conditional", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
 		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+strategy, `{"on_hand":5,"strategy":"`+strategy+`"}`)
 		answers := together(20, func(i int) answer {
 			return served(t.Context(), client, fleet[i%3].url, strategy, "Idempotency-Key", strategy)

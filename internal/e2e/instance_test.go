@@ -87,11 +87,17 @@ func builtFor(t *testing.T) string {
 	return program
 }
 
-// launch is spawn, but does not wait until the instance listens. The instance ends with this process, however that ends.
+// launch is spawn, but does not wait until the instance listens.
 func launch(t *testing.T, args ...string) *instance {
 	t.Helper()
+	return launchOf(t, builtFor(t), args...)
+}
+
+// launchOf is launch for one of the programs. The instance ends with this process, however that ends.
+func launchOf(t *testing.T, program string, args ...string) *instance {
+	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
-	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), builtFor(t), args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
+	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), program, args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
 	in.cmd.Env, in.cmd.Stderr = environment(nil), in.stderr
 	stdin, err := in.cmd.StdinPipe() // open for as long as this process lives
 	if err != nil {

@@ -111,7 +111,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	m.sku(t, "plain", "conditional")
 	m.sku(t, "cohort", "redis-cohort")
 	faults := []mishap{m.onlookers(t, 1000), m.lockedOrders(t), m.lockedCustomer(t, all...), m.massExpiry(t, 10_000, false), m.massExpiry(t, 10_000, true)}
-	for _, strategy := range []string{"conditional", "segmented", "redis-cohort", "lua"} {
+	for _, strategy := range []string{"conditional", "redis-cohort", "lua"} {
 		faults = append(faults, m.lockedRow(t, strategy))
 	}
 	for _, strategy := range []string{"conditional", "redis-cohort"} {
@@ -172,7 +172,7 @@ func TestLockedRowDelaysOnlyItsSKU(t *testing.T) {
 	t.Parallel()
 	strategies := []string{"conditional", "redis", "sql-cohort"} // no lock, one for each order, and one for a batch
 	if testbedtest.Size(0, 1) == 1 {
-		strategies = append(strategies, "segmented", "optimistic", "for-update", "lua")
+		strategies = append(strategies, "optimistic", "for-update", "lua")
 	}
 	for _, strategy := range strategies {
 		t.Run(strategy, func(t *testing.T) { lockedRow(t, strategy) }) // one after the other: each is a crowd

@@ -31,7 +31,7 @@ func TestAThousandBuyersOfTen(t *testing.T) {
 	client := customers(t)
 	store := books(t, s.database)
 	usual := testbedtest.Size(300, 1000) // a thousand by each strategy at full size
-	for strategy, buyers := range map[string]int{"conditional": 1000, "segmented": usual, "redis": usual, "redis-cohort": usual, "lua": usual} {
+	for strategy, buyers := range map[string]int{"conditional": 1000, "redis": usual, "redis-cohort": usual, "lua": usual} {
 		hands := 100
 		if strategy == "redis" { // one order at a time: so many wait for as long as the others take together
 			hands = testbedtest.Size(30, 100)
@@ -75,7 +75,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 	fleet := s.three(t, "--permits", "1000")
 	client := customers(t)
 	skus := map[string]string{}
-	for i, strategy := range []string{"conditional", "segmented", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
+	for i, strategy := range []string{"conditional", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
 		sku := fmt.Sprint("s", i)
 		skus[sku] = strategy
 		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, fmt.Sprintf(`{"on_hand":%d,"strategy":%q}`, testbedtest.Size(45, 300), strategy))
@@ -186,7 +186,7 @@ func proved(t *testing.T, code int, r demo.Report, variants int) {
 func TestDemoOnEmbeddedStores(t *testing.T) {
 	testbedtest.Measured(t)
 	code, r := play(t, "--stock", strconv.Itoa(testbedtest.Size(40, 100))) // 100 is the default
-	proved(t, code, r, 12)
+	proved(t, code, r, 11)
 	if want := (demo.Stores{Redis: "embedded", Database: "sqlite"}); r.Stores != want || r.Instances != 3 {
 		t.Errorf("%+v at %d instances", r.Stores, r.Instances)
 	}
@@ -200,7 +200,7 @@ func stockSize() string { return strconv.Itoa(testbedtest.Size(25, 400)) }
 
 func TestDemoOnRealStores(t *testing.T) {
 	t.Parallel()
-	args, variants := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 12
+	args, variants := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 11
 	if testbedtest.Size(0, 1) == 0 { // the demo of every lock runs the others
 		args, variants = append(args, "--strategies", "naive,redis,lua"), 3
 	}
@@ -220,7 +220,7 @@ func TestDemoOfEveryLock(t *testing.T) {
 		}
 		t.Errorf("%+v", r.Stores)
 	}
-	proved(t, code, r, 18)
+	proved(t, code, r, 17)
 }
 
 // Newer versions of MariaDB refuse an update of a row that changed since the
@@ -228,9 +228,9 @@ func TestDemoOfEveryLock(t *testing.T) {
 func TestDemoWithSnapshotIsolation(t *testing.T) {
 	t.Parallel()
 	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-	args, variants := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 12
+	args, variants := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 11
 	if testbedtest.Size(0, 1) == 0 { // each way to write a row
-		args, variants = append(args, "--strategies", "naive,conditional,segmented,optimistic,for-update,redis,redis-cohort"), 7
+		args, variants = append(args, "--strategies", "naive,conditional,optimistic,for-update,redis,redis-cohort"), 6
 	}
 	code, r := play(t, args...)
 	proved(t, code, r, variants)

@@ -54,7 +54,7 @@ var outcomes = []struct {
 	{err: order.ErrUnknownSKU, typ: TypeUnknownSKU, detail: "An item names a SKU that does not exist. Nothing was reserved."},
 	{err: order.ErrInvalid, typ: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
 	{err: stock.ErrInvalid, typ: TypeInvalidRequest, detail: "A value is out of bounds", own: true},
-	{err: stock.ErrUnknownStrategy, typ: TypeUnknownStrategy, detail: "No strategy has this name."},
+	{err: stock.ErrUnknownStrategy, typ: TypeUnknownStrategy, detail: "No strategy has this name", own: true},
 	{err: stock.ErrStrategyUnavailable, typ: TypeStrategyUnavailable, detail: "The strategy needs a store that this instance was started without", own: true},
 	{err: stock.ErrExists, typ: TypeSKUExists, detail: "The SKU exists with another strategy, limit or number of units. Strategy and limit never change, its stock only by restocking."},
 	{err: stock.ErrLockAway, typ: TypeStoreUnavailable, detail: "The lock service of a SKU is unavailable. Nothing happened."},

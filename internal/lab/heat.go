@@ -19,22 +19,21 @@ func heatLab() Lab {
 		Expect: "Every strategy sells exactly what there is, hot or not. With a SKU for each buyer, optimistic never repeats an attempt. With one hot SKU it repeats " +
 			"many, because only one of the attempts that have read the same version can write. The other strategies wait, and repeat none.",
 		Why: "Heat means that transactions need the same row. Optimistic attempts work in parallel and throw away the work of all but one. A row lock and a " +
-			"conditional UPDATE make the others wait. Orders that wait in one process share its next transaction, so heat makes their batches larger. Segments " +
-			"are more rows for one SKU. A strategy with a lease pays for one lease per SKU, so its batches gain with heat.",
+			"conditional UPDATE make the others wait. Orders that wait in one process share its next transaction, so heat makes their batches larger. " +
+			"A strategy with a lease pays for one lease per SKU, so its batches gain with heat.",
 		Cure: "Take conditional for most SKUs: it is exact and repeats nothing. Keep optimistic for rows that two transactions seldom need at once. Compare " +
-			"segmented and batch on your own machines before you take them: shop lab throughput measures all strategies under a long load.",
+			"batch on your own machines before you take it: shop lab throughput measures all strategies under a long load.",
 		Links: []Link{
 			{"optimistic: the version check", "internal/sqlstore/version.go"},
 			{"pessimistic: the row lock", "internal/sqlstore/row_lock.go"},
 			{"conditional", "internal/sqlstore/conditional.go"},
-			{"segmented", "internal/sqlstore/segmented.go"},
 			{"batch: lock cohorting", "internal/cohort/cohort.go"},
 			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
 			{"the measurement under a long load", "internal/throughput/lab.go"},
 		},
 		Exercises: [3]string{
 			"Where would a backoff between two optimistic attempts help, and whom would it hurt?",
-			"Sell the last ten units of a segmented SKU. Why does it lose its advantage there?",
+			"Split the units of a hot SKU over 16 rows. What must an order do when no row has enough?",
 			"Run shop lab throughput with a rate below the limit of all strategies. Which differences remain in the latencies?",
 		},
 		Script: runHeat, worker: heatWorker,
@@ -48,7 +47,7 @@ const (
 
 // heatKinds are the strategies of the lab, by what they are called elsewhere.
 var heatKinds = []struct{ kind, strategy string }{
-	{"optimistic", "optimistic"}, {"pessimistic", "for-update"}, {"conditional", "conditional"}, {"segmented", "segmented"}, {"batch", "redis-cohort"},
+	{"optimistic", "optimistic"}, {"pessimistic", "for-update"}, {"conditional", "conditional"}, {"batch", "redis-cohort"},
 }
 
 func runHeat(ctx context.Context, r *Run) {

@@ -68,7 +68,7 @@
 //   - A poison order, a panic, or a key that another instance is storing: the transaction is
 //     repeated in halves (TestPoisonCostsOthersARepetition).
 //   - A row that a foreign transaction keeps locked: 200 ms, once. Batches of that SKU commit alone until the row is
-//     free (TestSharedTransactionLeavesLockedRows). They do so for 10 s if a row of a segmented SKU was locked twice.
+//     free (TestSharedTransactionLeavesLockedRows).
 //   - A lost reply to COMMIT: the store reads which orders exist (TestLostReplyToASharedCommit).
 //
 // With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. An order is

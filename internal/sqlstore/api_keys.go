@@ -32,6 +32,20 @@ func (s *Store) RequireSchema(ctx context.Context) error {
 	return schema(err)
 }
 
+// RequireLatestSchema returns [ErrNoSchema] if [Store.Migrate] of this program has changes left to make.
+func (s *Store) RequireLatestSchema(ctx context.Context) error {
+	steps, err := s.dialect.steps()
+	if err != nil {
+		return err
+	}
+	version := 0
+	err = s.pool.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&version)
+	if err == nil && version < steps[len(steps)-1].version {
+		return ErrNoSchema
+	}
+	return schema(err)
+}
+
 // keyRow is a row of api_keys. No time is 0.
 type keyRow struct {
 	Prefix     string

@@ -16,7 +16,7 @@ import (
 // engines answer from one snapshot. The braces are where it is narrowed to one
 // SKU, and {long ago} is when the oldest order that may be open has expired.
 const auditQuery = `
-SELECT s.sku, s.strategy, s.on_hand + COALESCE(g.on_hand, 0) AS on_hand, s.reserved + COALESCE(g.reserved, 0) AS reserved,
+SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(l.stocked, 0) AS stocked,
   COALESCE(l.on_hand, 0) AS ledger_on_hand,
   COALESCE(l.reserved, 0) AS ledger_reserved,
@@ -27,9 +27,6 @@ SELECT s.sku, s.strategy, s.on_hand + COALESCE(g.on_hand, 0) AS on_hand, s.reser
   COALESCE(t.orders, 0) AS two_fates,
   COALESCE(b.steps, 0) AS fence_steps_back
 FROM skus s
-LEFT JOIN (
-  SELECT sku, SUM(on_hand) AS on_hand, SUM(reserved) AS reserved FROM sku_segments {of sku_segments} GROUP BY sku
-) g ON g.sku = s.sku
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
     SUM(on_hand) AS on_hand, SUM(reserved) AS reserved
@@ -133,7 +130,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 // narrowed returns the query for one SKU, or for all.
 func (d dialect) narrowed(one bool) string {
 	places := []string{"{long ago}", fmt.Sprintf("%s - %d", d.now, stock.OverdueGrace.Microseconds())}
-	for _, table := range []string{"ledger", "ol", "s", "sku_segments"} {
+	for _, table := range []string{"ledger", "ol", "s"} {
 		where, and := "", ""
 		if one {
 			where, and = "WHERE "+table+".sku = @sku", "AND "+table+".sku = @sku"

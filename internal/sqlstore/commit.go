@@ -51,13 +51,11 @@ func skusOfClaims(b *order.Batch) []string {
 
 // commit commits batches. If there are several, they wait so long for rows and keys.
 func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Duration) error {
-	takesAcross := false
 	for try := 0; ; try++ {
 		b := newTransaction(s, batches, wait)
 		if len(b.requests) == 0 {
 			return nil
 		}
-		b.takesAcross = takesAcross
 		doubt := slices.ContainsFunc(b.requests, func(r *order.Request) bool { return r.Uncertain })
 		err := b.read(ctx)
 		switch {
@@ -99,8 +97,6 @@ func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Du
 			}
 		case errors.Is(err, errNoCustomerRow):
 			err = b.insertCustomers(ctx)
-		case errors.Is(err, errSegmentChanged):
-			takesAcross, err = true, nil
 		}
 		if err != nil {
 			return err

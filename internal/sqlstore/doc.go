@@ -41,15 +41,9 @@
 //
 // # Lock order
 //
-// Terms, customers, orders, stock, timers, keys, each by primary key in ascending order. The segments of a SKU are
-// locked with its row. Expire is the exception: it skips locked rows. It waits only for stock rows, in ascending
-// order and before it locks anything else. While it holds another stock row, it waits only for rows that were
-// unlocked a moment before.
-//
-// # Segments
-//
-// A segmented SKU has a row in skus and 15 rows in sku_segments, whose sum is for sale. An order takes its units
-// from one row, or from all rows in ascending order. The comment of segmentRow has the details.
+// Terms, customers, orders, stock, timers, keys, each by primary key in ascending order. Expire is the exception: it skips
+// locked rows. It waits only for stock rows, in ascending order and before it locks anything else. While it holds
+// another stock row, it waits only for rows that were unlocked a moment before.
 //
 // # Idempotency keys
 //

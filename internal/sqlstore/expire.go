@@ -81,9 +81,8 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 			final = append(final, o.ID)
 		}
 	}
-	var free map[string][]int
 	if len(due) > 0 {
-		if due, free, err = e.lockStock(tx, due); err != nil {
+		if due, err = e.lockStock(tx, due); err != nil {
 			return err
 		}
 	}
@@ -103,7 +102,12 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	if err := e.Store.run(tx, &end); err != nil {
 		return err
 	}
-	return e.release(tx, bySKU(due), free)
+	for some := range slices.Chunk(bySKU(due), maxRows) {
+		if err := release(tx, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // lock locks the rows of the orders, and returns those that nobody else has locked.
@@ -157,31 +161,6 @@ func bySKU(orders []*order.Order) []lineRow {
 		sums = append(sums, lineRow{SKU: sku, Quantity: units[sku]})
 	}
 	return sums
-}
-
-// release gives units of several SKUs back, to the rows that the transaction has locked.
-func (e *expiration) release(tx *gorm.DB, sums []lineRow, free map[string][]int) error {
-	var plain []lineRow
-	for _, l := range sums {
-		rows := free[l.SKU]
-		if len(rows) == 1 && rows[0] == 0 {
-			plain = append(plain, l)
-			continue
-		}
-		parts := make([]int64, segments+1)
-		for i, n := range splitEvenly(l.Quantity, len(rows), int(e.turn.Add(1)%uint64(len(rows)))) {
-			parts[rows[i]] = n
-		}
-		if err := applyParts(tx, e.dialect, stock.Release, l.SKU, parts); err != nil {
-			return err
-		}
-	}
-	for some := range slices.Chunk(plain, maxRows) {
-		if err := release(tx, some); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // release gives units of several SKUs back in one statement, relative to

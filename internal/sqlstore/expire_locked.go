@@ -15,15 +15,15 @@ import (
 )
 
 // lockStock locks the stock of the orders, and reads their lines. It returns the orders of which it has
-// every SKU, and which rows of each SKU it has.
-func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, free map[string][]int, err error) {
+// every SKU.
+func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.Order, err error) {
 	ids := make([]string, len(due))
 	for i, o := range due {
 		ids[i] = o.ID
 	}
 	lines, err := e.linesOf(tx, ids...)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var skus []string
 	for _, o := range due {
@@ -32,13 +32,14 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 			skus = append(skus, l.SKU)
 		}
 	}
-	if free, err = e.lockFree(tx, distinct(skus)); err != nil {
-		return nil, nil, err
+	free, err := e.lockFree(tx, distinct(skus))
+	if err != nil {
+		return nil, err
 	}
-	e.stuck.Found(maps.Keys(free))
+	e.stuck.Found(slices.Values(free))
 	for _, o := range due {
 		for _, it := range o.Items { // ascending, as the lines are
-			if len(free[it.SKU]) == 0 {
+			if !slices.Contains(free, it.SKU) {
 				e.blocked[o.ID] = append(e.blocked[o.ID], it.SKU)
 			}
 		}
@@ -48,41 +49,17 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 			ready = append(ready, o)
 		}
 	}
-	return ready, free, nil
+	return ready, nil
 }
 
-// lockFree locks the rows of skus, which ascend, that nobody else has locked. It returns them: 0 is the SKU's own, the
-// others are segments.
-func (s *Store) lockFree(tx *gorm.DB, skus []string) (free map[string][]int, err error) {
-	kinds, err := s.kindsOf(tx, skus...)
-	if err != nil {
-		return nil, err
-	}
-	var segmented []string
-	free = make(map[string][]int, len(skus))
+// lockFree locks the rows of skus, which ascend, that nobody else has locked, and returns their SKUs.
+func (s *Store) lockFree(tx *gorm.DB, skus []string) (free []string, err error) {
 	for some := range slices.Chunk(skus, maxRows) {
-		var own []string
-		if err := tx.Raw("SELECT sku FROM skus"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+s.dialect.skipLocked, some).Scan(&own).Error; err != nil {
+		var rows []string
+		if err := tx.Raw("SELECT sku FROM skus"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+s.dialect.skipLocked, some).Scan(&rows).Error; err != nil {
 			return nil, err
 		}
-		for _, sku := range own {
-			free[sku] = []int{0}
-		}
-	}
-	for _, sku := range skus {
-		if kinds[sku].segments > 0 {
-			segmented = append(segmented, sku)
-		}
-	}
-	for some := range slices.Chunk(segmented, maxRows) {
-		var others []segmentRow
-		err := tx.Raw("SELECT sku, segment FROM sku_segments"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku, segment"+s.dialect.skipLocked, some).Scan(&others).Error
-		if err != nil {
-			return nil, err
-		}
-		for _, o := range others {
-			free[o.SKU] = append(free[o.SKU], o.Segment)
-		}
+		free = append(free, rows...)
 	}
 	return free, nil
 }

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"slices"
 
 	"example.com/shop/internal/sqlstore/bulkhead"
 )
@@ -11,13 +12,8 @@ type rowTable struct{ *Store }
 
 // Probe implements [bulkhead.Table].
 func (s rowTable) Probe(ctx context.Context, sku string) error {
-	for _, table := range []string{"skus", "sku_segments"} {
-		var n int
-		if err := s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+table+" WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n); err != nil {
-			return err
-		}
-	}
-	return nil
+	var n int
+	return s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM skus WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n)
 }
 
 // Look implements [bulkhead.Table].
@@ -32,12 +28,9 @@ func (s rowTable) Look(ctx context.Context, skus []string) (map[string]bulkhead.
 	if err := db.Raw("SELECT * FROM skus WHERE sku IN ?", skus).Scan(&found).Error; err != nil {
 		return nil, err
 	}
-	if err := sumSegments(db, found); err != nil {
-		return nil, err
-	}
 	seen := make(map[string]bulkhead.Sight, len(found))
 	for _, r := range found {
-		seen[r.SKU] = bulkhead.Sight{Version: r.Version, Free: len(free[r.SKU]) == 1+r.Segments}
+		seen[r.SKU] = bulkhead.Sight{Version: r.Version, Free: slices.Contains(free, r.SKU)}
 	}
 	return seen, nil
 }

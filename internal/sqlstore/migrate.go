@@ -28,9 +28,9 @@ const migrateLock = "CONCAT('shop:migrate:', LEFT(SHA2(DATABASE(), 256), 32))"
 // Migrate brings the schema up to date. Any number of instances may call it at
 // once: one of them works, the others wait for it and find nothing to do. It
 // blocks until then or until ctx ends. Every step can be run again after a
-// crash in the middle of it.
+// crash in the middle of it, and is run again after a deadlock with an order.
 func (s *Store) Migrate(ctx context.Context) error {
-	if err := s.migrate(ctx); err != nil {
+	if err := patiently(ctx, func() error { return s.migrate(ctx) }); err != nil {
 		return fmt.Errorf("migrate %s: %w", s.address, err)
 	}
 	return nil
@@ -163,11 +163,12 @@ func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(con
 	}, nil
 }
 
-// repeated reports whether err means that a statement that adds or drops a column or an index has been run before.
-// MySQL and SQLite lack "IF NOT EXISTS" and "IF EXISTS" there.
+// repeated reports whether err means that a statement that adds or drops a column, an index or a constraint has been run
+// before. MySQL and SQLite lack "IF NOT EXISTS" and "IF EXISTS" there.
 func repeated(err error) bool {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		return e.Number == 1060 || e.Number == 1061 || e.Number == 1091 // duplicate column, duplicate index, nothing to drop
+		// Duplicate column, duplicate index, nothing to drop, and a duplicate constraint by MariaDB and by MySQL.
+		return slices.Contains([]uint16{1060, 1061, 1091, 1826, 3822}, e.Number)
 	}
 	return err != nil && (strings.Contains(err.Error(), "duplicate column name") || strings.Contains(err.Error(), `no such column: "`))
 }

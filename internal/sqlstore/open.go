@@ -5,11 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
@@ -60,7 +58,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
-		kinds: new(sync.Map), apart: new(sync.Map), turn: new(atomic.Uint64), stuck: bulkhead.NewTurns(),
+		limits: new(sync.Map), stuck: bulkhead.NewTurns(),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
 	if d.unhurried != nil {
@@ -70,7 +68,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if d.writers == 0 {
 		s.rows = bulkhead.New(ctx, max(2, n/4), rowTable{s})
 	}
-	s.turn.Store(rand.Uint64())
 	s.lookUps = newLookUps(db)
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)

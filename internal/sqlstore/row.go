@@ -24,7 +24,6 @@ type skuRow struct {
 	FenceBase  int64
 	CreatedAt  int64 // read by nobody, but gorm allocates more for a column without a field
 	Limit      int64 `gorm:"column:purchase_limit"`
-	Segments   int   // rows in sku_segments, which are added to this one
 
 	Now int64 // the time of reading; no column
 }
@@ -36,8 +35,6 @@ func (r skuRow) level() stock.Level {
 		Base:  uint64(max(0, r.FenceBase)),
 	}
 }
-
-func (r skuRow) kind() kind { return kind{limit: r.Limit, segments: r.Segments} }
 
 type orderRow struct {
 	ID         string
@@ -83,19 +80,8 @@ type lineRow struct {
 
 // readLevel reads the row of sku in tx.
 func readLevel(tx *gorm.DB, sku string) (stock.Level, error) {
-	row, err := readSKU(tx, "*", sku, "")
+	row, err := readRow(tx, "*", sku, "")
 	return row.level(), err
-}
-
-// readSKU reads the row of sku, and adds its segments to it if it has any.
-func readSKU(tx *gorm.DB, columns, sku, suffix string) (skuRow, error) {
-	row, err := readRow(tx, columns, sku, suffix)
-	if err != nil || row.Segments == 0 {
-		return row, err
-	}
-	rows := []skuRow{row}
-	err = sumSegments(tx, rows)
-	return rows[0], err
 }
 
 func readRow(tx *gorm.DB, columns, sku, suffix string) (row skuRow, err error) {

@@ -37,7 +37,7 @@ func (b *transaction) noteLevel(c stock.Claim, level stock.Level, sold int64) {
 // lockedLevel locks the row of sku and reads it, and the time when it was locked: whatever was known of the time
 // is older. From here to the end of the transaction nobody else can change the row.
 func (b *transaction) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
-	row, err := readSKU(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
+	row, err := readRow(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
 	b.now = max(b.now, row.Now)
 	return row.level(), err
 }

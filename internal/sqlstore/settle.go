@@ -45,7 +45,7 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 		var end script
 		if was == order.Pending { // a queued order has no units
 			for _, it := range o.Items {
-				if err := s.move(tx, to.Movement(), it); err != nil {
+				if err := moveRow(tx, to.Movement(), it); err != nil {
 					return nil, false, err
 				}
 			}

@@ -37,7 +37,7 @@ var (
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
 	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
-			if skus := skusOfClaims(b); s.rows.Suspects(skus) || slices.ContainsFunc(skus, s.isApart) {
+			if s.rows.Suspects(skusOfClaims(b)) {
 				b.Err = order.ErrCommitAlone
 			}
 			return b.Err != nil
@@ -81,36 +81,25 @@ func leaveOut(batches []*order.Batch, meant func(*order.Batch) bool) {
 	}
 }
 
-// suspect finds out whether somebody else keeps rows of batches locked, and which. Nobody is admitted to a SKU whose only row is
-// locked. The batches of one that has several rows are to be committed alone, as there are others.
+// suspect finds out whether somebody else keeps rows of batches locked, and which. Nobody is admitted to a SKU whose row is
+// locked.
 func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool, err error) {
 	var skus []string
 	for _, b := range batches {
 		skus = append(skus, skusOfClaims(b)...)
 	}
 	skus = distinct(skus)
-	var free map[string][]int
-	var kinds map[string]kind
+	var free []string
 	err = s.retrying(ctx, func() (err error) {
-		if kinds, err = s.kindsOf(s.db.WithContext(ctx), skus...); err == nil {
-			free, err = s.lockFree(s.db.WithContext(ctx), skus)
-		}
+		free, err = s.lockFree(s.db.WithContext(ctx), skus)
 		return err
 	})
 	if err != nil {
 		return false, err
 	}
-	taken := func(sku string) bool { return len(free[sku]) < 1+kinds[sku].segments }
+	taken := func(sku string) bool { return !slices.Contains(free, sku) }
 	skus = slices.DeleteFunc(skus, func(sku string) bool { return !taken(sku) })
-	var only []string
-	for _, sku := range skus {
-		if kinds[sku].segments > 0 {
-			s.setApart(sku)
-		} else {
-			only = append(only, sku)
-		}
-	}
-	s.rows.Suspect(only)
+	s.rows.Suspect(skus)
 	leaveOut(batches, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
 	return len(skus) > 0, nil
 }
@@ -160,21 +149,18 @@ func admitAll(claims []stock.Claim, levels map[string]*locked) error {
 	return nil
 }
 
-// locked is a level whose rows are locked.
+// locked is a level whose row is locked.
 type locked struct {
 	stock.Level
 
-	sold     int64
-	segments []segmentRow // in addition to the SKU's own row; of a segmented SKU
+	sold int64
 }
 
 // lockLevels locks the rows of all claims, and reads them and the time when they were locked.
 func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
-	var skus, segmented []string
+	var skus []string
 	for c := range b.claims() {
-		if skus = append(skus, c.SKU); c.Update == stock.Segmented {
-			segmented = append(segmented, c.SKU)
-		}
+		skus = append(skus, c.SKU)
 	}
 	levels := make(map[string]*locked, len(skus))
 	for some := range slices.Chunk(distinct(skus), maxRows) {
@@ -186,18 +172,6 @@ func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
 		for _, r := range rows {
 			levels[r.SKU] = &locked{Level: r.level()}
 			b.now = max(b.now, r.Now)
-		}
-	}
-	for some := range slices.Chunk(distinct(segmented), maxRows) {
-		var rows []segmentRow
-		query := "SELECT * FROM sku_segments" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku, segment" + b.dialect.forUpdate
-		if err := b.lockIn(tx, query, some, &rows); err != nil {
-			return nil, err
-		}
-		for _, r := range rows {
-			l := levels[r.SKU]
-			l.segments = append(l.segments, r)
-			l.OnHand, l.Reserved, l.Version = l.OnHand+r.OnHand, l.Reserved+r.Reserved, l.Version+r.Version
 		}
 	}
 	return levels, nil
@@ -239,19 +213,13 @@ func (b *transaction) decide(i int, levels map[string]*locked) {
 
 // writeLevels has the rows written of which units were sold.
 func (b *transaction) writeLevels(levels map[string]*locked) {
-	var plain []*locked
+	var changed []*locked
 	for _, sku := range slices.Sorted(maps.Keys(levels)) {
-		switch l := levels[sku]; {
-		case l.sold == 0:
-		case len(l.segments) == 0:
-			plain = append(plain, l)
-		default:
-			if l.sold = b.writeSegments(l); l.sold > 0 {
-				plain = append(plain, l)
-			}
+		if l := levels[sku]; l.sold > 0 {
+			changed = append(changed, l)
 		}
 	}
-	for some := range slices.Chunk(plain, maxCases) {
+	for some := range slices.Chunk(changed, maxCases) {
 		var sold, tokens, owners, skus []any
 		for _, l := range some {
 			sold, tokens, owners = append(sold, l.SKU, l.sold), append(tokens, l.SKU, int64(l.Fence.Token)), append(owners, l.SKU, l.Fence.Owner)
@@ -265,26 +233,3 @@ func (b *transaction) writeLevels(levels map[string]*locked) {
 
 // maxCases bounds the rows of one UPDATE, which looks for the case of each of them.
 const maxCases = 50
-
-// writeSegments takes the units that were sold of l from its rows, as few of them as possible, and returns how many its
-// own row has to give.
-func (b *transaction) writeSegments(l *locked) (ofOwn int64) {
-	own := l.OnHand - l.Reserved + l.sold // what its own row has is what the others do not
-	for _, s := range l.segments {
-		own -= s.OnHand - s.Reserved
-	}
-	parts := append([]segmentRow{{SKU: l.SKU, OnHand: own}}, l.segments...)
-	left := l.sold
-	slices.SortStableFunc(parts, func(x, y segmentRow) int { return int(min(left, y.OnHand-y.Reserved) - min(left, x.OnHand-x.Reserved)) })
-	for _, p := range parts {
-		n := min(max(0, p.OnHand-p.Reserved), left)
-		switch left -= n; {
-		case n == 0:
-		case p.Segment == 0:
-			ofOwn = n
-		default:
-			b.end.add("UPDATE sku_segments SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND segment = ?", n, p.SKU, p.Segment)
-		}
-	}
-	return ofOwn
-}

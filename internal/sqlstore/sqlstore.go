@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
@@ -61,9 +60,7 @@ type Store struct {
 	address  string
 	timers   Scheduler
 	lookUps  *lookUps
-	kinds    *sync.Map       // SKU to its kind, which never changes
-	apart    *sync.Map       // SKU to when a row was locked, or until when no shared transaction has it
-	turn     *atomic.Uint64  // of the segments: each order begins with another
+	limits   *sync.Map       // SKU to its purchase limit, which never changes
 	stuck    *bulkhead.Turns // SKUs that expiries have waited for in vain
 	writers  chan struct{}   // one token per transaction that may run at once; nil: no limit
 }

@@ -22,18 +22,9 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	}
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		var c script
-		parts := []int64{l.OnHand} // of the units, by segment
-		if l.Strategy == stock.SegmentedName {
-			parts = splitEvenly(l.OnHand, 1+segments, 0)
-		}
 		c.rows("skus",
-			"sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit, segments",
-			[]any{l.SKU, l.Strategy, parts[0], 0, 1, 0, "", now, l.Limit, len(parts) - 1})
-		var others []any
-		for i, n := range parts[1:] {
-			others = append(others, l.SKU, i+1, n, 0, 0)
-		}
-		c.rows("sku_segments", "sku, segment, on_hand, reserved, version", others)
+			"sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit",
+			[]any{l.SKU, l.Strategy, l.OnHand, 0, 1, 0, "", now, l.Limit})
 		c.entry(s, stock.Restock, l.SKU, l.OnHand, now, dlock.Fence{})
 		return s.run(tx, &c)
 	})
@@ -66,11 +57,11 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 
 // levelAt returns the level of sku, and the time by the database's clock.
 func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
-	row, err := readSKU(s.db.WithContext(ctx), "*, "+s.dialect.now+" AS now", sku, "")
+	row, err := readRow(s.db.WithContext(ctx), "*, "+s.dialect.now+" AS now", sku, "")
 	if err != nil {
 		return stock.Level{}, 0, schema(s.translate(ctx, err))
 	}
-	s.kinds.Store(sku, row.kind())
+	s.limits.Store(sku, row.Limit)
 	return row.level(), row.Now, nil
 }
 
@@ -80,7 +71,7 @@ func (s *Store) Levels(ctx context.Context, after string, limit int) ([]stock.Le
 }
 
 // LevelsOf returns the levels of those of skus that there are, in any order. It blocks for one statement,
-// and one more if some of them are segmented, or until ctx ends. Errors are those of Level.
+// or until ctx ends. Errors are those of Level.
 func (s *Store) LevelsOf(ctx context.Context, skus []string) ([]stock.Level, error) {
 	return s.levels(ctx, "sku IN ?", skus)
 }
@@ -90,9 +81,6 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 	err := s.db.WithContext(ctx).Raw("SELECT * FROM skus WHERE "+which, args...).Scan(&rows).Error
 	if err != nil {
 		return nil, schema(s.translate(ctx, err))
-	}
-	if err := sumSegments(s.db.WithContext(ctx), rows); err != nil {
-		return nil, s.translate(ctx, err)
 	}
 	levels := make([]stock.Level, len(rows))
 	for i, r := range rows {
@@ -105,7 +93,7 @@ func (s *Store) levels(ctx context.Context, which string, args ...any) ([]stock.
 func (s *Store) Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (level stock.Level, err error) {
 	err = s.rows.Do(ctx, []string{sku}, func(*bulkhead.Places) error {
 		return s.answering(ctx, s.resolving(once), once, func(tx *gorm.DB) (result any, done bool, err error) {
-			if err = s.move(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
+			if err = moveRow(tx, stock.Restock, order.Item{SKU: sku, Quantity: quantity}); err != nil {
 				return nil, false, err
 			}
 			now, err := s.clock(tx)

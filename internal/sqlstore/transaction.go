@@ -13,16 +13,14 @@ import (
 // transaction is what one transaction stores: the requests of batches that have no answer yet.
 type transaction struct {
 	*Store
-	batches     []*order.Batch
-	wait        time.Duration // for rows and keys, if it is shared
-	requests    []*order.Request
-	of          []int // of each request: its batch
-	takesAcross bool  // locks all segments before it takes from any
+	batches  []*order.Batch
+	wait     time.Duration // for rows and keys, if it is shared
+	requests []*order.Request
+	of       []int // of each request: its batch
 
 	now        int64
 	seen       map[string]stock.Level // levels read before the transaction
 	limited    map[string]int64       // limits per customer of the SKUs that have one
-	free       map[string][]int64     // of the segments, read before the transaction
 	duplicates []int                  // of each request: the one before it with the same key, or -1
 
 	// Set afresh by place.
@@ -72,22 +70,17 @@ func (b *transaction) read(ctx context.Context) (err error) {
 	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
 	asks := false
 	for c := range b.claims() {
-		k, known := b.kinds.Load(c.SKU)
+		limit, known := b.limits.Load(c.SKU)
 		if c.Update.ReadsBefore() || !known {
 			level, now, err := b.levelAt(ctx, c.SKU)
 			if err != nil {
 				return err
 			}
-			b.seen[c.SKU], b.now, k = level, now, kind{limit: level.Limit}
+			b.seen[c.SKU], b.now, limit = level, now, level.Limit
 		}
 		asks = asks || c.Update == stock.Conditional && !b.shared() && !b.dialect.scripts
-		if n := k.(kind).limit; n > 0 { //nolint:errcheck,forcetypeassert // only kinds are stored
+		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
 			b.limited[c.SKU] = n
-		}
-	}
-	if !b.shared() {
-		if err := b.readSegments(b.db.WithContext(ctx)); err != nil {
-			return b.translate(ctx, err)
 		}
 	}
 	if b.now == 0 && asks { // the others ask with the level, in the transaction

@@ -35,8 +35,6 @@ func (b *transaction) update(tx *gorm.DB, c stock.Claim) error {
 		return b.rowLock(tx, c)
 	case stock.Fenced:
 		return b.fenced(tx, c)
-	case stock.Segmented:
-		return b.segmented(tx, c.SKU)
 	}
 	return fmt.Errorf("sqlstore: no write %d", c.Update)
 }

@@ -31,7 +31,6 @@
 //	naive           none                     write back    oversells
 //	local           mutex in this process    write back    oversells; exact with one instance
 //	conditional     none                     conditional   exact
-//	segmented       none                     segmented     exact
 //	optimistic      none                     version       exact, slow when hot
 //	for-update      none                     row lock      exact
 //	redis-unfenced  lease                    write back    exact until a holder outlives its lease,
@@ -49,10 +48,6 @@
 // redis-cohort. Orders of the SKU that wait at one instance share one transaction under one lease ([Strategy.Cohort],
 // package cohort). A basket of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so
 // they exclude and fence each other.
-//
-// segmented spreads the units of a SKU over several rows when the SKU is created. An order locks one row, so
-// orders of one SKU commit concurrently. The sum of the rows is for sale. If no row has enough units, an order takes
-// from several rows. It is refused only if all rows together have too few.
 //
 // lua has batches and no lease. A [Counter] in Redis grants units to a batch before its transaction, which then locks the
 // row and checks the level. The counter is advice: its errors cannot make stock wrong, and it alone refuses

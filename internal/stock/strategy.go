@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"example.com/shop/internal/dlock"
 )
@@ -34,15 +35,7 @@ const (
 	// Fenced is RowLock with the fencing token of a lease, which is written with the level. It fails with
 	// [dlock.ErrFenced] when the row has accepted a newer token, or counts its tokens from another base.
 	Fenced
-
-	// Segmented takes units from one of the rows over which the SKU is spread. If none has enough, it takes them from
-	// several, in ascending order. It goes with the strategy of the same name: a SKU that was created with another one
-	// has a single row.
-	Segmented
 )
-
-// SegmentedName is the strategy of the SKUs that are spread over several rows.
-const SegmentedName = "segmented"
 
 // ReadsBefore reports whether u decides on a level read before the transaction.
 func (u Update) ReadsBefore() bool { return u == WriteBack || u == Version }
@@ -139,7 +132,6 @@ func NewStrategies(l Lockers) *Strategies {
 		{Name: "naive", Lock: noLock, Update: WriteBack},
 		{Name: "local", Lock: newMutexes().hold, Update: WriteBack},
 		{Name: "conditional", Lock: noLock, Update: Conditional},
-		{Name: SegmentedName, Lock: noLock, Update: Segmented},
 		{Name: "optimistic", Lock: noLock, Update: Version},
 		{Name: "for-update", Lock: noLock, Update: RowLock},
 		{Name: "redis-unfenced", Store: "redis", service: l.Redis, Update: WriteBack},
@@ -188,7 +180,7 @@ func (s *Strategies) Names() []string { return slices.Clone(s.names) }
 func (s *Strategies) Lookup(name string) (Strategy, error) {
 	st, ok := s.byName[name]
 	if !ok {
-		return Strategy{}, fmt.Errorf("%w %q", ErrUnknownStrategy, name)
+		return Strategy{}, fmt.Errorf("%w: want %s, not %q", ErrUnknownStrategy, strings.Join(s.names, ", "), name)
 	}
 	if st.Lock == nil {
 		return st, fmt.Errorf("%w: %q needs --%s", ErrStrategyUnavailable, name, st.Store)

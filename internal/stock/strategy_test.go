@@ -17,11 +17,11 @@ import (
 func TestLookup(t *testing.T) {
 	l := memlock.New(memlock.Config{})
 	want := []string{
-		"naive", "local", "conditional", "segmented", "optimistic", "for-update",
+		"naive", "local", "conditional", "optimistic", "for-update",
 		"redis-unfenced", "redis", "redlock", "zookeeper", "etcd", "sql",
 		"redis-cohort", "redlock-cohort", "zookeeper-cohort", "etcd-cohort", "sql-cohort", "lua",
 	}
-	leased := want[6:]
+	leased := want[5:]
 	without, with := stock.NewStrategies(stock.Lockers{}), stock.NewStrategies(stock.Lockers{Redis: l, Redlock: l, ZooKeeper: l, Etcd: l, SQL: l, Units: counting{}})
 	if diff := cmp.Diff(want, without.Names()); diff != "" {
 		t.Error(diff)

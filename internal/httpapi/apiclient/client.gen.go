@@ -819,7 +819,7 @@ type NewSKU struct {
 	OnHand int64 `json:"on_hand"`
 
 	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
-	// segmented, optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
+	// optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
 	// or sql. With one lease and transaction for all orders that arrive together:
 	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
 	// Or lua, which takes the units in Redis before such a transaction.

@@ -238,8 +238,10 @@ func (s *shop) isProblem(tb testing.TB, status int, header http.Header, body []b
 	if len(body) > 4096 {
 		tb.Errorf("problem has %d bytes", len(body))
 	}
+	// The names of the strategies, one of which is "sql", are for the client.
+	said := strings.Replace(string(body), strings.Join(stock.NewStrategies(stock.Lockers{}).Names(), ", "), "", 1)
 	for _, word := range []string{"Go ", "json:", "strconv", "openapi3", "goroutine", "sql", "struct", "order:", "stock:", "httpapi", "regular expression", "EOF", ".go:", "SELECT ", "gorm", "UNIQUE", "constraint", "idempotency:", "identity:", "permits:", "10.0.0."} {
-		if strings.Contains(string(body), word) {
+		if strings.Contains(said, word) {
 			tb.Errorf("problem contains %q: %s", word, body)
 		}
 	}

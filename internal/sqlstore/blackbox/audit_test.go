@@ -47,7 +47,7 @@ func TestAuditReportsOverdueOrders(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
-		create(t, s, "b", "segmented", 10)
+		create(t, s, "b", "conditional", 10)
 		create(t, s, "c", "conditional", 10)
 		place := func(ttl time.Duration, skus ...string) string {
 			t.Helper()
@@ -55,7 +55,7 @@ func TestAuditReportsOverdueOrders(t *testing.T) {
 			r.TTL = ttl
 			var claims []stock.Claim
 			for _, sku := range skus {
-				claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
+				claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 			}
 			if err := errors.Join(s.Commit(ctx, &order.Batch{Claims: claims, Requests: []*order.Request{r}}), r.Err); err != nil {
 				t.Fatal(err)

@@ -64,7 +64,7 @@ func TestBasketsInOppositeOrders(t *testing.T) {
 	lease, units := memlock.New(memlock.Config{}), counter(t)
 	stores, services := []string{"one", "two"}, make([]*order.Service, 2)
 	s := open(t, url, "books", count)
-	strategies := []string{"conditional", "segmented", "for-update", "optimistic", "redis", "redis-cohort", "lua"}
+	strategies := []string{"conditional", "for-update", "optimistic", "redis", "redis-cohort", "lua"}
 	var skus []string
 	for n := range 12 {
 		sku := fmt.Sprint("sku-", n)

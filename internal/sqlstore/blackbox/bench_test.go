@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkCommit is the write path of orders alone, with their timers, on a MariaDB that flushes at every commit.
-// Batches under a fence come from one side, as a cohort commits them. Single orders with the writes of "naive",
-// "conditional" and "segmented" come from 32 sides.
+// Batches under a fence come from one side, as a cohort commits them. Single orders with the writes of "naive"
+// and "conditional" come from 32 sides.
 func BenchmarkCommit(b *testing.B) {
 	db := testbedtest.StartMariaDB(b, testbed.MariaDBConfig{})
 	for _, c := range []struct {
@@ -29,13 +29,12 @@ func BenchmarkCommit(b *testing.B) {
 		{stock.Fenced, 256, 1},
 		{stock.WriteBack, 1, 32},
 		{stock.Conditional, 1, 32},
-		{stock.Segmented, 1, 32},
 	} {
-		name := map[stock.Update]string{stock.Fenced: "fenced", stock.WriteBack: "naive", stock.Conditional: "conditional", stock.Segmented: "segmented"}[c.write]
+		name := map[stock.Update]string{stock.Fenced: "fenced", stock.WriteBack: "naive", stock.Conditional: "conditional"}[c.write]
 		b.Run(fmt.Sprintf("%s/size=%d/sides=%d", name, c.size, c.sides), func(b *testing.B) {
 			s, _ := timed(b, open(b, db.URL(), "one"))
 			sku := fmt.Sprint(name, b.N, order.NewID()[:13])
-			create(b, s, sku, soldBy(c.write), 1_000_000_000)
+			create(b, s, sku, "conditional", 1_000_000_000)
 			var next atomic.Int64
 			var sides sync.WaitGroup
 			b.ReportAllocs()

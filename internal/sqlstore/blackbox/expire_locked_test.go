@@ -97,27 +97,21 @@ func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 	url := testbedtest.Database(t)
 	s, q := timed(t, open(t, url, "one", raw))
 	const orders = 60
-	for sku, strategy := range map[string]string{
-		"free": "conditional", "other": "conditional", "stuck": "conditional",
-		"parts": stock.SegmentedName, "stuck-parts": stock.SegmentedName,
-	} {
-		create(t, s, sku, strategy, 10*orders)
+	for _, sku := range []string{"free", "other", "stuck"} {
+		create(t, s, sku, "conditional", 10*orders)
 	}
 	for range orders {
 		place(t, s, 0, "stuck")
 		place(t, s, 0, "free")
-		place(t, s, 0, "parts")
 	}
 	for range 5 {
 		place(t, s, 0, "other", "stuck")
-		place(t, s, 0, "stuck-parts")
 	}
 	release := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'stuck'")
-	releaseParts := lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'stuck-parts' AND segment > 0")
 	runQueue(t, s, q, order.Config{})
 
 	took := until(t, 30*time.Second, "expired: orders whose stock nobody holds",
-		func() bool { return stillOpen(t, raw.db, "free", "parts", "stuck-parts") == 0 })
+		func() bool { return stillOpen(t, raw.db, "free") == 0 })
 	t.Logf("the others expired after %v", took.Round(time.Millisecond))
 
 	bought := 0
@@ -141,10 +135,9 @@ func TestLockedStockRowHoldsUpItsOwnSKUOnly(t *testing.T) {
 		}
 	}
 	release()
-	releaseParts()
 	took = until(t, 30*time.Second, "back: the units of the SKU", func() bool { return stillOpen(t, raw.db, "stuck") == 0 })
 	t.Logf("the units came back %v after the row was free; meanwhile %d of another SKU were bought", took.Round(time.Millisecond), bought)
-	for _, sku := range []string{"free", "parts", "stuck", "stuck-parts"} {
+	for _, sku := range []string{"free", "stuck"} {
 		balanced(t, s, sku, 0, 0)
 	}
 	balanced(t, s, "other", 0, int64(bought))

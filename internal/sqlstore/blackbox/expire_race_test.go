@@ -20,7 +20,7 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		s := open(t, url, "one")
 		orders := testbedtest.Size(500, 10_000)
-		skus, paid := []string{"conditional", stock.SegmentedName}, make(map[string]int64)
+		skus, paid := []string{"conditional", "for-update"}, make(map[string]int64)
 		for _, sku := range skus {
 			create(t, s, sku, sku, int64(orders))
 		}
@@ -33,7 +33,7 @@ func TestPayAndExpireAtOneInstant(t *testing.T) {
 				batch[i] = request(1, sku)
 				batch[i].TTL = 40 * time.Millisecond
 			}
-			if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, writeOf(t, s, sku), dlock.Fence{}), Requests: batch}); err != nil {
+			if err := s.Commit(t.Context(), &order.Batch{Claims: claim(sku, stock.Conditional, dlock.Fence{}), Requests: batch}); err != nil {
 				t.Fatal(err)
 			}
 			meet(t, s, batch)
@@ -117,7 +117,7 @@ func TestExpireDuringASale(t *testing.T) {
 		s := open(t, url, "one")
 		skus := []string{"a", "b", "c", "d"}
 		for _, sku := range skus {
-			create(t, s, sku, map[bool]string{true: "conditional", false: stock.SegmentedName}[sku < "c"], 100_000)
+			create(t, s, sku, "conditional", 100_000)
 		}
 		rounds := testbedtest.Size(5, 200)
 		var group sync.WaitGroup

@@ -21,7 +21,7 @@ func place(t testing.TB, s *sqlstore.Store, ttl time.Duration, skus ...string) o
 	r.TTL = ttl
 	var claims []stock.Claim
 	for _, sku := range skus {
-		claims = append(claims, claim(sku, writeOf(t, s, sku), dlock.Fence{})...)
+		claims = append(claims, claim(sku, stock.Conditional, dlock.Fence{})...)
 	}
 	if err := commitAlone(t, s, claims, r); err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
@@ -88,7 +88,7 @@ func TestExpireABatchOfAllSorts(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
-		create(t, s, "b", stock.SegmentedName, 10)
+		create(t, s, "b", "conditional", 10)
 		due, later, basket := place(t, s, 0, "a"), place(t, s, time.Hour, "a"), place(t, s, 0, "a", "b")
 		paid, cancelled := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "b")
 		if _, changed, err := s.Settle(ctx, order.Target{ID: paid.ID}, order.Confirmed, "p1"); err != nil || !changed {

@@ -112,22 +112,3 @@ func conditionally(skus ...string) (claims []stock.Claim) {
 	}
 	return claims
 }
-
-// soldBy returns a strategy of SKUs that can be written like that.
-func soldBy(w stock.Update) string {
-	if w == stock.Segmented {
-		return stock.SegmentedName
-	}
-	return "conditional"
-}
-
-// writeOf returns how sku is written without a guard.
-func writeOf(t testing.TB, s *sqlstore.Store, sku string) stock.Update {
-	t.Helper()
-	if l, err := insist(t.Context(), func() (stock.Level, error) { return s.Level(t.Context(), sku) }); err != nil {
-		t.Fatal(err)
-	} else if l.Strategy == stock.SegmentedName {
-		return stock.Segmented
-	}
-	return stock.Conditional
-}

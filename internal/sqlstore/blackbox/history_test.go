@@ -30,7 +30,7 @@ func TestHistoryOfASale(t *testing.T) {
 		two := open(t, url, "two", slow{}).WithTimers(q)
 		strategies := stock.NewStrategies(stock.Lockers{Redis: memlock.New(memlock.Config{})})
 		var levels []stock.Level
-		for _, strategy := range []string{"conditional", "for-update", "optimistic", "redis", "redis-cohort", stock.SegmentedName} {
+		for _, strategy := range []string{"conditional", "for-update", "optimistic", "redis", "redis-cohort"} {
 			l := stock.Level{SKU: strategy, Strategy: strategy, OnHand: 30, Limit: 12}
 			limited(t, one, l.SKU, l.Strategy, l.OnHand, l.Limit)
 			levels = append(levels, l)

@@ -129,7 +129,7 @@ func TestEqualRequestsAreOne(t *testing.T) {
 			services = append(services, order.NewService(stores[i], stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), order.Config{}))
 		}
 		ctx, s := t.Context(), stores[0]
-		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1, "redis-cohort": 1, "lua": 1, "segmented": 1} {
+		for sku, units := range map[string]int64{"conditional": 100, "for-update": 1, "optimistic": 100, "redis": 1, "redis-cohort": 1, "lua": 1} {
 			create(t, s, sku, sku, units)
 			placedOnce(t, services, stores, sku)
 		}
@@ -178,9 +178,9 @@ func TestBatchWithKeys(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
-		for _, w := range []stock.Update{stock.Conditional, stock.RowLock, stock.Segmented} {
+		for _, w := range []stock.Update{stock.Conditional, stock.RowLock} {
 			sku := fmt.Sprint("a", w)
-			create(t, s, sku, soldBy(w), 5)
+			create(t, s, sku, "conditional", 5)
 			with := func(quantity int64, key, payload string) *order.Request {
 				r := request(quantity, sku)
 				if key != "" {

@@ -36,7 +36,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 		for i := range 3 {
 			stores = append(stores, open(t, url, fmt.Sprint("instance-", i)))
 		}
-		skus := []string{"conditional", "for-update", "redis", "optimistic", "redis-cohort", "lua", "segmented"}
+		skus := []string{"conditional", "for-update", "redis", "optimistic", "redis-cohort", "lua", "sql"}
 		for _, sku := range skus {
 			limited(t, stores[0], sku, sku, 100, 3)
 			create(t, stores[0], "free-"+sku, sku, 100)
@@ -49,7 +49,7 @@ func TestLimitsHoldUnderConcurrency(t *testing.T) {
 				start = make(chan struct{})
 			)
 			for n := range at {
-				svc := order.NewService(stores[n%3], stock.NewStrategies(stock.Lockers{Redis: lease, Units: units}), c)
+				svc := order.NewService(stores[n%3], stock.NewStrategies(stock.Lockers{Redis: lease, SQL: lease, Units: units}), c)
 				group.Go(func() {
 					<-start
 					_, err := insist(t.Context(), func() (order.Order, error) {

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/stock"
 )
 
 // The ledger has, for each order of a SKU, whether and when its units were released, and how often it ended. Orders of
@@ -15,7 +14,7 @@ func TestFates(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "conditional", 10)
-		create(t, s, "b", stock.SegmentedName, 10)
+		create(t, s, "b", "conditional", 10)
 		expired, paid, open := place(t, s, 0, "a"), place(t, s, time.Hour, "a", "b"), place(t, s, 2*time.Hour, "a")
 		place(t, s, time.Hour, "b")
 		expire(t, s, expired.ID)

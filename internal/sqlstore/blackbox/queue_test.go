@@ -31,7 +31,7 @@ func enqueue(t testing.TB, s *sqlstore.Store, sku string, life time.Duration) or
 func dequeue(t testing.TB, s *sqlstore.Store, o order.Order) (order.Order, error) {
 	t.Helper()
 	r := &order.Request{Order: o, TTL: time.Hour, Queued: true}
-	claims := claim(o.Items[0].SKU, writeOf(t, s, o.Items[0].SKU), dlock.Fence{})
+	claims := claim(o.Items[0].SKU, stock.Conditional, dlock.Fence{})
 	if _, err := insist(t.Context(), func() (any, error) {
 		return nil, s.Commit(t.Context(), &order.Batch{Claims: claims, Requests: []*order.Request{r}})
 	}); err != nil {
@@ -146,7 +146,7 @@ func TestQueuedOrderIsDecidedOnce(t *testing.T) {
 	engines(t, func(t *testing.T, url string) {
 		stores := []*sqlstore.Store{open(t, url, "one"), open(t, url, "two")}
 		s, orders := stores[0], testbedtest.Size(250, 10_000)
-		create(t, s, "a", stock.SegmentedName, int64(orders))
+		create(t, s, "a", "conditional", int64(orders))
 		const together = 10
 		fates, placements := make(map[order.Status]int), 0
 		for range orders / together {

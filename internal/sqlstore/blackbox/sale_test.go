@@ -138,7 +138,7 @@ func TestSafeStrategiesAreExact(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
 		lease := memlock.New(memlock.Config{})
-		for _, name := range []string{"conditional", "segmented", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
+		for _, name := range []string{"conditional", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
 			t.Run(name, func(t *testing.T) {
 				s := sale{strategy: name, strategies: stock.NewStrategies(stock.Lockers{Redis: lease, Units: counter(t)}), buyers: 12, attempts: testbedtest.Size(15, 1500), cancel: true}
 				a, kept := s.hold(t, url)

@@ -52,11 +52,11 @@ func buys(customer, sku string, w stock.Update) *order.Batch {
 	return b
 }
 
-// fourBatches returns batches of four customers, the last of which uses a key.
-func fourBatches() (few, plain, spread, kept *order.Batch) {
-	kept = buys("c4", "plain", stock.Conditional)
+// threeBatches returns batches of three customers, the last of which uses a key.
+func threeBatches() (few, plain, kept *order.Batch) {
+	kept = buys("c3", "plain", stock.Conditional)
 	kept.Requests[0].Key = keyed("POST /orders", order.NewID(), "")
-	return buys("c1", "few", stock.Conditional), buys("c2", "plain", stock.Conditional), buys("c3", "spread", stock.Segmented), kept
+	return buys("c1", "few", stock.Conditional), buys("c2", "plain", stock.Conditional), kept
 }
 
 // allPlaced fails the test unless every batch has placed its order.
@@ -69,8 +69,7 @@ func allPlaced(t testing.TB, what string, batches ...*order.Batch) {
 	}
 }
 
-// Other foreign locks stop only those who need them: the row of a customer with a limit, a key that is being stored, a
-// segment.
+// Other foreign locks stop only those who need them: the row of a customer with a limit, a key that is being stored.
 func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
@@ -78,52 +77,31 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 		s := open(t, testbedtest.Database(t), "one", raw)
 		limited(t, s, "few", "conditional", 100, 50)
 		create(t, s, "plain", "conditional", 100)
-		create(t, s, "spread", stock.SegmentedName, 160)
-		few, plain, spread, kept := fourBatches()
-		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil {
+		few, plain, kept := threeBatches()
+		if err := s.Commit(t.Context(), few, plain, kept); err != nil {
 			t.Fatal(err)
 		}
-		allPlaced(t, "nothing is locked", few, plain, spread, kept)
+		allPlaced(t, "nothing is locked", few, plain, kept)
 
 		unlock := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'c1'")
-		few, plain, spread, kept = fourBatches()
-		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
+		few, plain, kept = threeBatches()
+		if err := s.Commit(t.Context(), few, plain, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
 			t.Errorf("a locked customer: %v, %v", err, few.Requests[0].Err)
 		}
-		allPlaced(t, "a locked customer", plain, spread, kept)
+		allPlaced(t, "a locked customer", plain, kept)
 		unlock()
 
-		few, plain, spread, kept = fourBatches()
+		few, plain, kept = threeBatches()
 		tx := raw.db.Begin()
 		defer tx.Rollback()
 		if err := tx.Exec("INSERT INTO idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at) VALUES ('c1', 'POST /orders', ?, '', 0, '', '', 0)",
 			kept.Requests[0].Key.Scope.Key).Error; err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(kept.Err, order.ErrCommitAlone) {
+		if err := s.Commit(t.Context(), few, plain, kept); err != nil || !errors.Is(kept.Err, order.ErrCommitAlone) {
 			t.Errorf("a key that is being stored: %v, %v", err, kept.Err)
 		}
-		allPlaced(t, "a key that is being stored", few, plain, spread)
+		allPlaced(t, "a key that is being stored", few, plain)
 		tx.Rollback()
-
-		for range 2 {
-			unlock = lockRow(t, raw.db, "SELECT * FROM sku_segments WHERE sku = 'spread' AND segment = 3")
-			few, plain, spread, kept = fourBatches()
-			if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
-				t.Errorf("a locked segment: %v, %v", err, spread.Err)
-			}
-			allPlaced(t, "a locked segment", few, plain, kept)
-			unlock()
-		}
-
-		few, plain, spread, kept = fourBatches() // it was locked twice and may be so still, and the others do not wait to see that
-		if err := s.Commit(t.Context(), few, plain, spread, kept); err != nil || !errors.Is(spread.Err, order.ErrCommitAlone) {
-			t.Errorf("a segment was locked a moment ago: %v, %v", err, spread.Err)
-		}
-		allPlaced(t, "a segment was locked a moment ago", few, plain, kept)
-		if err := s.Commit(t.Context(), spread); err != nil {
-			t.Error(err)
-		}
-		allPlaced(t, "alone", spread)
 	})
 }

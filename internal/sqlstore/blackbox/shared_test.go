@@ -25,13 +25,12 @@ func batchOf(sku string, w stock.Update, f dlock.Fence, requests ...*order.Reque
 func TestBatchesShareATransaction(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
-		raw := new(handle)
-		s := open(t, url, "one", raw)
-		updates := []stock.Update{stock.Conditional, stock.RowLock, stock.Fenced, stock.Segmented}
+		s := open(t, url, "one")
+		updates := []stock.Update{stock.Conditional, stock.RowLock, stock.Fenced}
 		var group []*order.Batch
 		sku := func(w stock.Update) string { return fmt.Sprint("s", int(w)) }
 		for _, w := range updates {
-			create(t, s, sku(w), soldBy(w), 40)
+			create(t, s, sku(w), "conditional", 40)
 			group = append(group, batchOf(sku(w), w, fence(7), request(30, sku(w)), request(20, sku(w)), request(10, sku(w))))
 		}
 		create(t, s, "stale", "redis", 10)
@@ -79,10 +78,6 @@ func TestBatchesShareATransaction(t *testing.T) {
 		}
 		balanced(t, s, "stale", 1, 0)
 		balanced(t, s, "keys", 1, 0)
-		var least int64
-		if err := raw.db.Raw("SELECT MIN(on_hand - reserved) FROM sku_segments").Scan(&least).Error; err != nil || least != 0 {
-			t.Errorf("a segment has %d units left, %v", least, err)
-		}
 		late := batchOf(sku(stock.Fenced), stock.Fenced, fence(6), request(0, sku(stock.Fenced)))
 		if err := s.Commit(t.Context(), late); !errors.Is(err, dlock.ErrFenced) {
 			t.Errorf("a token below that of the shared transaction: %v", err)
@@ -95,7 +90,7 @@ func TestSharedTransactionsSellEachUnitOnce(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		const skus, units = 8, 20
-		strategies := []string{"conditional", "for-update", "segmented"}
+		strategies := []string{"conditional", "for-update"}
 		var stores []*sqlstore.Store
 		for i := range 3 {
 			stores = append(stores, open(t, url, fmt.Sprint("instance-", i)))
@@ -199,7 +194,7 @@ func TestABadOrderAmongOtherSKUsFailsAlone(t *testing.T) {
 		errs := make(chan error, n)
 		for i := range n {
 			sku := fmt.Sprint("s", i)
-			create(t, s, sku, []string{"conditional", "for-update", "segmented"}[i%3], 1)
+			create(t, s, sku, []string{"conditional", "for-update"}[i%2], 1)
 			p := order.Purchase{Customer: fmt.Sprint("c", i), Items: []order.Item{{SKU: sku, Quantity: 1}}}
 			if i%10 == 3 {
 				p.Key = keyed("POST /orders", strings.Repeat("k", idempotency.MaxKey+1), "")

@@ -13,15 +13,15 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// The levels of many SKUs are those of each, segmented or not; what does not exist has none.
+// The levels of many SKUs are those of each; what does not exist has none.
 func TestLevelsOf(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		ctx, s := t.Context(), open(t, url, "one")
 		create(t, s, "a", "redis", 10)
-		create(t, s, "b", stock.SegmentedName, 1000)
+		create(t, s, "b", "conditional", 1000)
 		create(t, s, "c", "naive", 3)
-		for sku, w := range map[string]stock.Update{"a": stock.RowLock, "b": stock.Segmented} {
+		for sku, w := range map[string]stock.Update{"a": stock.RowLock, "b": stock.Conditional} {
 			if err := s.Commit(ctx, &order.Batch{Claims: claim(sku, w, dlock.Fence{}), Requests: []*order.Request{request(2, sku)}}); err != nil {
 				t.Fatal(err)
 			}
