@@ -39,9 +39,10 @@ GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
 test-e2e:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,6) ./internal/e2e
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 
@@ -53,7 +54,7 @@ test: servers ## Run every test against real servers, with the race detector.
 	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
-NEED_SERVERS := /(e2e|testbed|demo|lab|cli|app)$$
+NEED_SERVERS := /(e2e|orderpath|testbed|demo|lab|cli|app)$$
 
 .PHONY: check
 check: ## Check format and style, and run the tests that need no server; for while you work.
@@ -118,6 +119,10 @@ gen: ## Generate code from the API description and its tables, and the reference
 	go test ./internal -run TestPackagesPage -count=1 -update
 	go test ./internal/dlock -run TestFaultTables -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
+
+.PHONY: order-path
+order-path: ## Measure which code an order runs, and write the table of docs/architecture.md; takes a minute.
+	SHOP_TEST_REQUIRE=1 go test ./internal/e2e/orderpath -run TestPathOfAnOrder -count=1 -parallel 7 -update
 
 .PHONY: gen-check
 gen-check: gen

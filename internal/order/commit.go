@@ -52,8 +52,8 @@ type heldLocks struct {
 // batches is where orders wait for their locks, and are committed.
 type batches = cohort.Group[lockKey, heldLocks, *pending]
 
-// newBatches returns the batches of s. Only batches repeat an attempt, under new locks: after a lost lock, a refused
-// fencing token, a version conflict or an unknown outcome.
+// newBatches returns the batches of s. A batch repeats an attempt under new locks after a lost lock, a refused fencing
+// token, a version conflict or an unknown outcome.
 func (s *Service) newBatches() *batches {
 	unknown := func(err error) bool { return errors.Is(err, ErrOutcomeUnknown) }
 	return cohort.New(cohort.Config[lockKey, heldLocks, *pending]{

@@ -1,0 +1,9 @@
+package orderpath_test
+
+import (
+	"testing"
+
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }
