@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -124,4 +125,13 @@ func checkTable(t *testing.T, all map[string]measured) {
 			t.Errorf("%s has %s", s, problem)
 		}
 	}
+}
+
+func number(t *testing.T, digits string) int {
+	t.Helper()
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }

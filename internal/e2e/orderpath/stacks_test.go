@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -63,12 +62,18 @@ func (in *instance) entered(t *testing.T, sku string) (n entries) {
 	}
 	placed := make(chan string, 1)
 	go func() { placed <- in.place(t, sku) }()
-	var way []string
+	testbedtest.Eventually(t, "the order waits for the table", func() bool {
+		var waiting int
+		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist "+
+			"WHERE db = DATABASE() AND state = 'Waiting for table metadata lock' AND info LIKE 'INSERT%'").Scan(&waiting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return waiting > 0
+	})
 	file := filepath.Join(t.TempDir(), "stacks")
-	for end := time.Now().Add(10 * time.Second); way == nil && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		in.tell(t, "stacks "+file)
-		way = wayOf(readStacks(string(readFile(t, file))))
-	}
+	in.tell(t, "stacks "+file)
+	way := wayOf(readStacks(string(readFile(t, file))))
 	if _, err := db.ExecContext(t.Context(), "UNLOCK TABLES"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +81,7 @@ func (in *instance) entered(t *testing.T, sku string) (n entries) {
 		t.Error(problem)
 	}
 	if way == nil {
-		t.Fatal("the order does not reach the database")
+		t.Fatal("no goroutine of the order is in the store")
 	}
 	t.Logf("%s enters %s", sku, strings.Join(way, ", "))
 	for _, p := range way {

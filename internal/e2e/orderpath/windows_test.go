@@ -1,13 +1,11 @@
 package orderpath_test
 
 import (
-	"bytes"
+	"fmt"
 	"maps"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -40,7 +38,7 @@ const (
 type block struct {
 	file        string // below the root of the repository
 	first, last int    // lines
-	columns     string // of both
+	columns     [2]int // of both
 }
 
 // window has the blocks that ran, and how often.
@@ -92,8 +90,6 @@ func (in *instance) write(t *testing.T) (folder string) {
 	return folder
 }
 
-var blockForm = regexp.MustCompile(`(?m)^` + module + `(\S+):(\d+)\.(\d+),(\d+)\.(\d+) \d+ ([1-9]\d*)$`)
-
 // read returns the counters in folder.
 func (in *instance) read(t *testing.T, folder string) window {
 	t.Helper()
@@ -101,17 +97,34 @@ func (in *instance) read(t *testing.T, folder string) window {
 	if out, err := exec.CommandContext(t.Context(), covdata(t), "textfmt", "-i="+folder+","+in.meta, "-o="+text).CombinedOutput(); err != nil {
 		t.Fatalf("covdata: %v\n%s", err, out)
 	}
-	counters := readFile(t, text)
+	mode, lines, _ := strings.Cut(string(readFile(t, text)), "\n")
+	if mode != "mode: atomic" {
+		t.Fatalf("%q: the counters are not atomic", mode)
+	}
 	ran := make(window)
-	for _, m := range blockForm.FindAllStringSubmatch(string(counters), -1) {
-		if m[1] != commandsFile {
-			ran[block{m[1], number(t, m[2]), number(t, m[4]), m[3] + "-" + m[5]}] += number(t, m[6])
+	for line := range strings.Lines(lines) {
+		if strings.HasSuffix(line, " 0\n") { // most blocks did not run
+			continue
+		}
+		b, n := parse(t, line)
+		if b.file != commandsFile {
+			ran[b] += n
 		}
 	}
-	if !bytes.Contains(counters, []byte("mode: atomic")) {
-		t.Fatal("the counters are not atomic")
-	}
 	return ran
+}
+
+// parse reads a line: PACKAGE/FILE:LINE.COLUMN,LINE.COLUMN STATEMENTS RUNS.
+func parse(t *testing.T, line string) (b block, runs int) {
+	t.Helper()
+	file, rest, _ := strings.Cut(strings.TrimPrefix(line, module), ":")
+	b.file = file
+	var from, to, statements int
+	if _, err := fmt.Sscanf(rest, "%d.%d,%d.%d %d %d\n", &b.first, &from, &b.last, &to, &statements, &runs); err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	b.columns = [2]int{from, to}
+	return b, runs
 }
 
 // covdata returns the tool of Go that reads counters.
@@ -128,15 +141,6 @@ var findCovdata = sync.OnceValues(func() (string, error) {
 	path, err := exec.Command("go", "tool", "-n", "covdata").Output()
 	return strings.TrimSpace(string(path)), err
 })
-
-func number(t *testing.T, digits string) int {
-	t.Helper()
-	n, err := strconv.Atoi(digits)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
 
 // often returns the blocks that ran in at least so many of the windows.
 func often(windows []window, least int) window {
