@@ -30,7 +30,6 @@ var borders = map[string][]string{
 	"backoff":     slices.Concat(infrastructure, shop, []string{module}),
 	"broadcast":   slices.Concat(infrastructure, shop),
 	"cluster":     slices.Concat(infrastructure, shop),
-	"cohort":      slices.Concat(infrastructure, shop),
 	"dlock":       slices.Concat(infrastructure, shop),
 	"events":      slices.Concat(infrastructure, shop),
 	"idempotency": slices.Concat(infrastructure, shop, []string{module}),

@@ -27,7 +27,7 @@ func heatLab() Lab {
 			{"optimistic: the version check", "internal/sqlstore/version.go"},
 			{"pessimistic: the row lock", "internal/sqlstore/row_lock.go"},
 			{"conditional", "internal/sqlstore/conditional.go"},
-			{"batch: lock cohorting", "internal/cohort/cohort.go"},
+			{"batch: lock cohorting", "internal/order/commit_lane.go"},
 			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
 			{"the measurement under a long load", "internal/throughput/lab.go"},
 		},

@@ -15,12 +15,10 @@ type taken struct {
 	level *stock.Level // as it was seen latest since then; its zero value says that it was not
 }
 
-// takeAndCommit takes the units of those offers that have a counter, and commits the requests that got theirs. It also
+// takeAndEnter takes the units of those offers that have a counter, and has the orders of u committed that got theirs. It also
 // commits those that got none, unless one read of the database, sent after the last of them had asked, confirms the
-// shortage. A request in [Request.Uncertain] may be stored and have its units, so only the transaction refuses it.
-func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []*Request) error {
-	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
-	offers, claims := held.offers, slices.Clone(held.claims)
+// shortage. An order with an unknown outcome may be stored and have its units, so only the transaction refuses it.
+func (q *commitQueue) takeAndEnter(u *unit, offers []stock.Offer) error {
 	var all []*taken
 	defer func() {
 		for _, t := range all {
@@ -29,60 +27,67 @@ func (s *Service) takeAndCommit(ctx context.Context, held heldLocks, requests []
 			}
 			t.offer.Strategy.Counter.Finish(t.hold, t.level)
 		}
+		for _, d := range u.decided {
+			q.settle(u.lane, d.entries, d.err)
+		}
 	}()
+	u.counted = true
+	u.claims = slices.Clone(u.claims)
 	for i, l := range offers {
 		if l.Strategy.Counter == nil {
 			continue
 		}
-		hold, err := s.take(ctx, l, wanted(open, l.SKU))
+		hold, err := q.take(u.ctx, l, wanted(u.entries, l.SKU))
 		if err != nil {
-			return s.commitUncertain(ctx, claims, open, untaken(ctx, l, err))
+			return q.enterUncertain(u, untaken(u.ctx, l, err))
 		}
 		t := &taken{offer: l, hold: hold, level: new(stock.Level)}
 		all = append(all, t)
-		claims[i].Seen = t.level
+		u.claims[i].Seen = t.level
 	}
-	s.refuseShort(ctx, offers, all, open)
-	return s.commitOpen(ctx, claims, open)
+	q.refuseShort(u.ctx, offers, all, u.entries)
+	return q.enterOpen(u)
+}
+
+// enterOpen answers the orders of u that have their answers, and has the others committed.
+func (q *commitQueue) enterOpen(u *unit) error {
+	isOpen := func(e *entry) bool { return !e.Answered }
+	u.decided = append(u.decided, settlement{slices.DeleteFunc(slices.Clone(u.entries), isOpen), nil})
+	u.entries = slices.DeleteFunc(u.entries, func(e *entry) bool { return !isOpen(e) })
+	if len(u.entries) == 0 {
+		return nil
+	}
+	return q.enter(u)
+}
+
+// enterUncertain commits the orders of u that need no counter, since they may be stored already. The others get why there is none.
+func (q *commitQueue) enterUncertain(u *unit, why error) error {
+	if !slices.ContainsFunc(u.entries, func(e *entry) bool { return e.Uncertain }) {
+		q.outcome(&part{unit: u, entries: u.entries, ctx: u.ctx}, why)
+		return u.err
+	}
+	for _, e := range u.entries {
+		if !e.Uncertain {
+			e.Err, e.Answered = why, true
+		}
+	}
+	return q.enterOpen(u)
 }
 
 // take takes units of l. A counter that does not know the SKU receives the level; if there is none to send, the
 // transaction decides alone.
-func (s *Service) take(ctx context.Context, l stock.Offer, units []int64) (stock.Hold, error) {
+func (q *commitQueue) take(ctx context.Context, l stock.Offer, units []int64) (stock.Hold, error) {
 	c := l.Strategy.Counter
 	t, err := c.Take(ctx, l.SKU, units)
 	if err != nil || t.Granted != nil {
 		return t, err
 	}
-	level, err := s.store.Level(ctx, l.SKU)
+	level, err := q.store.Level(ctx, l.SKU)
 	if err != nil {
 		return t, nil //nolint:nilerr // the transaction will say the same
 	}
 	c.Finish(t, &level)
 	return c.Take(ctx, l.SKU, units)
-}
-
-// commitOpen commits those of requests that have no answer.
-func (s *Service) commitOpen(ctx context.Context, claims []stock.Claim, requests []*Request) error {
-	open := slices.DeleteFunc(slices.Clone(requests), func(r *Request) bool { return r.Answered })
-	if len(open) == 0 {
-		return nil
-	}
-	return s.group.commit(ctx, &Batch{Claims: claims, Requests: open})
-}
-
-// commitUncertain commits those that need no counter, since they may be stored already, and answers the
-// others with why there is none.
-func (s *Service) commitUncertain(ctx context.Context, claims []stock.Claim, requests []*Request, why error) error {
-	if !slices.ContainsFunc(requests, func(r *Request) bool { return r.Uncertain }) {
-		return why
-	}
-	for _, r := range requests {
-		if !r.Uncertain {
-			r.Err, r.Answered = why, true
-		}
-	}
-	return s.commitOpen(ctx, claims, requests)
 }
 
 // untaken names an error of a counter.
@@ -94,7 +99,7 @@ func untaken(ctx context.Context, l stock.Offer, err error) error {
 }
 
 // wanted returns how many units of sku each request wants.
-func wanted(requests []*Request, sku string) []int64 {
+func wanted(requests []*entry, sku string) []int64 {
 	units := make([]int64, len(requests))
 	for i, r := range requests {
 		units[i] = r.Order.Quantity(sku)
@@ -104,8 +109,8 @@ func wanted(requests []*Request, sku string) []int64 {
 
 // refuseShort answers those of requests that a counter has no units for and the database has none
 // for either.
-func (s *Service) refuseShort(ctx context.Context, offers []stock.Offer, all []*taken, requests []*Request) {
-	var denied []*Request
+func (q *commitQueue) refuseShort(ctx context.Context, offers []stock.Offer, all []*taken, requests []*entry) {
+	var denied []*entry
 	for i, r := range requests {
 		if !r.Uncertain && slices.ContainsFunc(all, func(t *taken) bool { return t.hold.Denies(i) }) {
 			denied = append(denied, r)
@@ -116,7 +121,7 @@ func (s *Service) refuseShort(ctx context.Context, offers []stock.Offer, all []*
 	}
 	left := make([]int64, len(offers)) // of a basket all are read, to say all that it is short of
 	for i, l := range offers {
-		level, err := s.store.Level(ctx, l.SKU)
+		level, err := q.store.Level(ctx, l.SKU)
 		if err != nil {
 			return // the transaction will say
 		}

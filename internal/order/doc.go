@@ -44,32 +44,13 @@
 // does not lower a bound. An order is not counted for more than a second. An order that joins others in a cohort is not
 // counted here; it still takes a permit.
 //
-// # Cohorts
+// # The queue
 //
-// If a SKU is sold with a cohort, the orders for it that wait at this instance share a lease. Each batch of them shares
-// one transaction (see package cohort). Each order keeps its own deadline, maximum wait, permit and idempotency key,
-// and does not fail because of another order. An attempt with an unknown outcome is repeated with the same orders. The
-// repetition first reads which of them are stored ([Request].Uncertain). If units are short, one read of the level
-// refuses all orders that were waiting before the read and want more than is available. Later orders need another read,
-// because units can return without a lease. An order with wait=0 waits at most 50 ms for its batch.
-//
-// # Group commit
-//
-// Batches that wait at the same time share one transaction, whatever they buy. One statement locks all rows in SKU
-// order. Then the orders are decided one by one, and each table gets one statement. An instance has one
-// shared transaction open at a time. If none is open, a batch begins at once (TestBatchesThatWaitShareATransaction).
-// Fewer than 32 orders that wait when a shared transaction ends do wait for others, for half the time that it took, and
-// for 10 ms at most (TestFewWaitForOthers). A batch waits for a transaction for 250 ms at most
-// (TestLongTransactionKeepsNobody). These have a transaction each: queued orders, orders with an unknown outcome, and
-// those of strategies that decide by earlier reads (naive, local, redis-unfenced, optimistic).
-//
-// A stale fencing token or a shortage fails its own batch only. Other faults cost the other batches little:
-//
-//   - A poison order, a panic, or a key that another instance is storing: the transaction is
-//     repeated in halves (TestPoisonCostsOthersARepetition).
-//   - A row that a foreign transaction keeps locked: 200 ms, once. Batches of that SKU commit alone until the row is
-//     free (TestSharedTransactionLeavesLockedRows).
-//   - A lost reply to COMMIT: the store reads which orders exist (TestLostReplyToASharedCommit).
+// All orders of an instance wait in one queue for their leases and for the transaction that stores them; see commitQueue in
+// commit_queue.go. Orders that are ready at the same time share a transaction (group commit), whatever they buy. Orders of a SKU that
+// is sold with a cohort share its lease (lock cohorting). Each order keeps its own deadline, maximum wait, permit and
+// idempotency key, and does not fail because of another order. An attempt with an unknown outcome is repeated with the same order. The
+// repetition first reads whether it is stored ([Request].Uncertain). An order with wait=0 waits at most 50 ms in the queue.
 //
 // With a [stock.Counter], a batch or basket takes its units from the counter before the transaction. An order is
 // refused if the counter refuses it and one read of the level confirms the shortage. All other orders go to the

@@ -83,7 +83,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	if err != nil {
 		return Order{}, err
 	}
-	offers, err := s.offersOf(ctx, items)
+	offers, err := s.offers.all(ctx, items)
 	if err != nil {
 		return Order{}, err
 	}
@@ -93,7 +93,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID))
 	until := time.Now().Add(p.Prefer.Wait)
-	mine := &pending{req: req, ctx: ctx, offers: offers}
+	mine := entry{Request: req, ctx: ctx, offers: offers}
 	if p.Prefer.Bounded || p.Prefer.Async {
 		mine.lockBy = until
 	}
@@ -118,42 +118,59 @@ const (
 
 // admitAgain is admit, repeated for customerWait while another order of the customer is being placed. Between two attempts the order has
 // no permit, no lock and no connection, as orders of other customers could use them.
-func (s *Service) admitAgain(p *pending, async bool) error {
+func (s *Service) admitAgain(e entry, async bool) error {
 	pause := time.Millisecond
 	for end := time.Now().Add(customerWait); ; {
-		err := s.admit(p, async)
+		err := s.admit(e, async)
 		if !errors.Is(err, ErrCustomerBusy) || time.Now().After(end) {
 			return err
 		}
-		if !backoff.Sleep(p.ctx, pause/2+rand.N(pause)) {
-			return deadline(errors.Join(context.Cause(p.ctx), err))
+		if !backoff.Sleep(e.ctx, pause/2+rand.N(pause)) {
+			return deadline(errors.Join(context.Cause(e.ctx), err))
 		}
 		pause = min(2*pause, customerPause)
 	}
 }
 
-// admit commits the order of p under a permit, and returns why it was refused. With async it is put into
+// admit commits the order of e under a permit, and returns why it was refused. With async it is put into
 // the queue if a lock was not free in time.
-func (s *Service) admit(p *pending, async bool) error {
+func (s *Service) admit(e entry, async bool) error {
 	var flights []*flight
 	if s.permits != nil {
 		var leave func()
 		var err error
-		if flights, leave, err = s.enter(p.ctx, p.offers); err != nil {
+		if flights, leave, err = s.enter(e.ctx, e.offers); err != nil {
 			return err
 		}
 		defer leave()
 	}
-	err := s.commit(p)
+	err := s.commit(e)
 	switch {
 	case errors.Is(err, stock.ErrLockHeld) && async && !errors.Is(err, ErrOutcomeUnknown):
-		p.req.TTL = s.queueLife
-		return s.store.Enqueue(p.ctx, p.req, queuePause)
+		e.TTL = s.queueLife
+		return s.store.Enqueue(e.ctx, e.Request, queuePause)
 	case err != nil:
 		return err
 	}
 	for _, f := range flights {
-		f.answered(p.req.Err)
+		f.answered(e.Err)
 	}
-	return p.req.Err
+	return e.Err
+}
+
+// commit has the order of e committed under its locks. It returns nil if e.Request has its answer.
+func (s *Service) commit(e entry) error {
+	mine := e
+	copied := *e.Request // the transaction may go on with the copy after the time of this order is over
+	copied.Err, copied.Answered = nil, false
+	mine.Request, mine.answer = &copied, make(chan error, 1)
+	err := s.queue.do(&mine)
+	if errors.Is(err, errLeft) {
+		return err
+	}
+	*e.Request = copied
+	if copied.Answered {
+		return nil // whatever becomes of the others
+	}
+	return deadline(err)
 }

@@ -48,6 +48,10 @@ type Batch struct {
 	Claims   []stock.Claim // one for each SKU, in ascending order
 	Requests []*Request
 
+	// Bounded says that leases of several SKUs are held for the batch. It waits for no row that somebody else keeps locked, and has the Err
+	// [ErrCommitAlone] instead: no lease is kept during the wait for a row of another SKU. See Store.AwaitRows.
+	Bounded bool
+
 	// Err is set by Commit if nothing of the batch is stored except what is Answered, while other batches were
 	// committed: [dlock.ErrFenced], [stock.ErrConflict], [stock.ErrNotFound], [ErrCommitAlone].
 	Err error
@@ -87,6 +91,10 @@ type Store interface {
 	//
 	// With several batches it waits for no row that somebody else keeps locked: see [ErrCommitAlone].
 	Commit(ctx context.Context, batches ...*Batch) error
+
+	// AwaitRows waits until no row of skus seems to be locked, on no connection, or ctx ends. It fails with [stock.ErrRowLocked] if
+	// one stays locked.
+	AwaitRows(ctx context.Context, skus []string) error
 
 	// Enqueue stores the order of r as [Queued], with a timer of [PlaceTimer] that is due
 	// after pause. It holds no units. Errors: those of [idempotency], [ErrOutcomeUnknown],

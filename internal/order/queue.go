@@ -92,13 +92,13 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 
 // try makes one attempt.
 func (s *Service) try(ctx context.Context, o Order) error {
-	offers, err := s.offersOf(ctx, o.Items)
+	offers, err := s.offers.all(ctx, o.Items)
 	if err != nil {
 		return err
 	}
 	req := &Request{Order: o, TTL: s.life(), MaxOpen: s.maxOpen, Queued: true}
-	p := &pending{req: req, ctx: ctx, offers: offers, lockBy: time.Now().Add(queueLockWait)}
-	if err := s.admit(p, false); err != nil {
+	e := entry{Request: req, ctx: ctx, offers: offers, lockBy: time.Now().Add(queueLockWait)}
+	if err := s.admit(e, false); err != nil {
 		return err
 	}
 	s.publisher.Changed(req.Order)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
@@ -35,26 +36,23 @@ type Config struct {
 
 // Service places, pays, cancels, extends and expires orders. It is safe for concurrent use.
 type Service struct {
-	store      Store
-	strategies *stock.Strategies
-	ttl        atomic.Int64  // how long an order waits for payment, in nanoseconds
-	maxLife    time.Duration // 0: four times ttl
-	queueLife  time.Duration
-	maxOpen    int64
-	permits    Limiter
-	waitlist   Waitlist
-	stopping   context.Context //nolint:containedctx // It is a signal.
-	tracer     trace.Tracer
-	observer   Observer
-	publisher  Publisher
-	inFlight   inFlight
-	services   inFlight // by lock service
-	overload   overload
-	wanted     sync.Map // SKU to *overload, of SKUs of which there were some orders at once
-	offers     sync.Map // SKU to stock.Offer, of SKUs that were sold before
-	batches    *batches
-	group      *groupCommit
-	short      sync.Map // SKUs of which the latest batch wanted more than there was
+	store     Store
+	offers    *offers
+	queue     *commitQueue
+	ttl       atomic.Int64  // how long an order waits for payment, in nanoseconds
+	maxLife   time.Duration // 0: four times ttl
+	queueLife time.Duration
+	maxOpen   int64
+	permits   Limiter
+	waitlist  Waitlist
+	stopping  context.Context //nolint:containedctx // It is a signal.
+	tracer    trace.Tracer
+	observer  Observer
+	publisher Publisher
+	inFlight  inFlight
+	services  inFlight // by lock service
+	overload  overload
+	wanted    sync.Map // SKU to *overload, of SKUs of which there were some orders at once
 }
 
 // NewService returns a service on store.
@@ -70,26 +68,28 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	}
 	ttl := cmp.Or(c.TTL, 15*time.Minute)
 	s := &Service{
-		store:      store,
-		strategies: strategies,
-		maxLife:    c.MaxLife,
-		queueLife:  cmp.Or(c.QueueLife, 30*time.Second),
-		maxOpen:    c.MaxOpen,
-		permits:    c.Permits,
-		waitlist:   c.Waitlist,
-		stopping:   c.Stopping,
-		tracer:     c.Tracer.Tracer("example.com/shop/internal/order"),
-		observer:   c.Observer,
-		publisher:  c.Publisher,
+		store:     store,
+		offers:    &offers{store: store, strategies: strategies},
+		maxLife:   c.MaxLife,
+		queueLife: cmp.Or(c.QueueLife, 30*time.Second),
+		maxOpen:   c.MaxOpen,
+		permits:   c.Permits,
+		waitlist:  c.Waitlist,
+		stopping:  c.Stopping,
+		tracer:    c.Tracer.Tracer("example.com/shop/internal/order"),
+		observer:  c.Observer,
+		publisher: c.Publisher,
 	}
 	s.SetTTL(ttl)
-	s.batches, s.group = s.newBatches(), newGroupCommit(store)
+	s.queue = &commitQueue{
+		store: store, offers: s.offers, tracer: s.tracer, observer: s.observer, publisher: s.publisher, lanes: make(map[laneKey]*lane), asking: make(map[dlock.EachLocker]bool),
+	}
 	return s
 }
 
 // Wait waits until the service has released all locks, or ctx ends. It may hold some when all orders
 // have their answers.
-func (s *Service) Wait(ctx context.Context) error { return s.batches.Wait(ctx) }
+func (s *Service) Wait(ctx context.Context) error { return s.queue.wait(ctx) }
 
 // SetTTL changes how long orders wait for payment that are placed from now on, and without
 // Config.MaxLife how long any may be extended to wait.

@@ -20,8 +20,8 @@ var ErrStopping = errors.New("order: the service is stopping")
 var ErrNotWaiting = waitlist.ErrFull
 
 // wait waits for the units that req is short of, until the given time.
-func (s *Service) wait(p *pending, short error, async bool, until time.Time) error {
-	ctx, req := p.ctx, p.req
+func (s *Service) wait(e entry, short error, async bool, until time.Time) error {
+	ctx, req := e.ctx, e.Request
 	if s.waitlist == nil {
 		return short
 	}
@@ -53,7 +53,7 @@ func (s *Service) wait(p *pending, short error, async bool, until time.Time) err
 				if answered, err := s.answered(ctx, req.Key); answered != nil || err != nil {
 					return false, errors.Join(answered, err)
 				}
-				last = s.admitAgain(p, async)
+				last = s.admitAgain(e, async)
 				still, ok := shortage(last)
 				switch {
 				case ok:

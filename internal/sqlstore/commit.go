@@ -19,10 +19,10 @@ var errRefused = errors.New("sqlstore: every order of the batch was refused")
 // Commit implements [order.Store]. If a rolled-back transaction decides some requests, Commit answers these, and begins
 // again with the others.
 func (s *Store) Commit(ctx context.Context, batches ...*order.Batch) error {
-	if len(batches) != 1 {
+	b := batches[0]
+	if len(batches) > 1 || b.Bounded {
 		return s.commitShared(ctx, batches)
 	}
-	b := batches[0]
 	if len(b.Requests) > 1 && len(b.Claims) > 1 {
 		return fmt.Errorf("sqlstore: %d orders of %d SKUs in one batch", len(b.Requests), len(b.Claims))
 	}
@@ -41,6 +41,11 @@ func (s *Store) Commit(ctx context.Context, batches ...*order.Batch) error {
 	return uncertain(batches, err)
 }
 
+// AwaitRows implements [order.Store].
+func (s *Store) AwaitRows(ctx context.Context, skus []string) error {
+	return s.rows.Do(ctx, skus, func(*bulkhead.Places) error { return nil })
+}
+
 func skusOfClaims(b *order.Batch) []string {
 	skus := make([]string, len(b.Claims))
 	for i, c := range b.Claims {
@@ -49,7 +54,7 @@ func skusOfClaims(b *order.Batch) []string {
 	return skus
 }
 
-// commit commits batches. If there are several, they wait so long for rows and keys.
+// commit commits batches. A wait that is not 0 bounds how long they wait for rows and keys.
 func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Duration) error {
 	for try := 0; ; try++ {
 		b := newTransaction(s, batches, wait)

@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/cohort"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
@@ -37,8 +37,8 @@ func (s *Store) Answer(ctx context.Context, r *idempotency.Request) (a idempoten
 	if err := fits(r.Scope); err != nil {
 		return idempotency.Answer{}, false, err
 	}
-	l := &lookUp{scope: r.Scope}
-	if err := s.lookUps.Do(ctx, ctx, "", l); err != nil {
+	l := &lookUp{scope: r.Scope, ctx: ctx}
+	if err := s.lookUps.do(l); err != nil {
 		return idempotency.Answer{}, false, s.translate(ctx, err)
 	}
 	return l.answer(r)
@@ -48,6 +48,9 @@ func (s *Store) Answer(ctx context.Context, r *idempotency.Request) (a idempoten
 type lookUp struct {
 	scope idempotency.Scope
 	row   *answerRow // nil: nothing is
+
+	ctx  context.Context //nolint:containedctx // That of Answer.
+	done chan error      // has room for one
 }
 
 // answer returns what was found for r.
@@ -72,22 +75,57 @@ type answerRow struct {
 // maxLookUps bounds the keys of one statement.
 const maxLookUps = 128
 
-// lookUps is where requests wait for what is stored with their keys.
-type lookUps = cohort.Group[string, struct{}, *lookUp]
+// lookUps is where requests wait for what is stored with their keys. A read that begins after several have asked serves all of them.
+type lookUps struct {
+	db *gorm.DB
 
-// newLookUps returns lookups that share reads: a read that begins after several callers have asked serves all of them.
-func newLookUps(db *gorm.DB) *lookUps {
-	return cohort.New(cohort.Config[string, struct{}, *lookUp]{
-		Hold: func(ctx context.Context, _ string, fn func(context.Context, struct{}) error) error {
-			return fn(ctx, struct{}{})
-		},
-		Commit: func(ctx context.Context, _ string, _ struct{}, asked []*lookUp) error {
-			return readAnswers(db.WithContext(ctx), asked)
-		},
-		Common:   func(error) bool { return true },
-		MaxQueue: math.MaxInt, // as many as there are requests, which are bounded elsewhere
-		MaxBatch: maxLookUps,
-	})
+	mu      sync.Mutex
+	asked   []*lookUp // guarded by mu
+	reading bool      // a goroutine reads until none asks; guarded by mu
+}
+
+// do fills in l. It blocks until a read with l is over, or l.ctx ends.
+func (k *lookUps) do(l *lookUp) error {
+	l.done = make(chan error, 1)
+	k.mu.Lock()
+	k.asked = append(k.asked, l)
+	first := !k.reading
+	k.reading = true
+	k.mu.Unlock()
+	if first {
+		go k.read() // until the queue is empty; the contexts of those who ask bound each read
+	}
+	select {
+	case err := <-l.done:
+		return err
+	case <-l.ctx.Done():
+		return context.Cause(l.ctx)
+	}
+}
+
+// read reads until none asks. A read has the context of its first request. If that ends, the others are read again.
+func (k *lookUps) read() {
+	for some := k.take(nil); len(some) > 0; {
+		first, again := some[0], []*lookUp(nil)
+		err := readAnswers(k.db.WithContext(first.ctx), some)
+		if err != nil && first.ctx.Err() != nil {
+			some, again = some[:1], some[1:]
+		}
+		for _, l := range some {
+			l.done <- err
+		}
+		some = k.take(again)
+	}
+}
+
+// take returns the requests of the next read: those of again, and of those who asked since then. Whoever has left is left out.
+func (k *lookUps) take(again []*lookUp) []*lookUp {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	waiting := slices.DeleteFunc(slices.Concat(again, k.asked), func(l *lookUp) bool { return l.ctx.Err() != nil })
+	n := min(len(waiting), maxLookUps)
+	k.asked, k.reading = waiting[n:], n > 0
+	return waiting[:n:n]
 }
 
 func readAnswers(db *gorm.DB, asked []*lookUp) error {

@@ -68,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if d.writers == 0 {
 		s.rows = bulkhead.New(ctx, max(2, n/4), rowTable{s})
 	}
-	s.lookUps = newLookUps(db)
+	s.lookUps = &lookUps{db: db}
 	if d.writers > 0 {
 		s.writers = make(chan struct{}, d.writers)
 	}

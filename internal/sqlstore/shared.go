@@ -42,10 +42,11 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 			}
 			return b.Err != nil
 		})
-		if len(free) == 1 {
+		if len(free) == 1 && !free[0].Bounded {
 			free[0].Err = order.ErrCommitAlone // alone it may wait
+			return nil
 		}
-		if len(free) <= 1 {
+		if len(free) == 0 {
 			return nil
 		}
 		err := s.commit(ctx, free, wait)

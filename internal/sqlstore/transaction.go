@@ -14,7 +14,7 @@ import (
 type transaction struct {
 	*Store
 	batches  []*order.Batch
-	wait     time.Duration // for rows and keys, if it is shared
+	wait     time.Duration // for rows and keys, if it is shared; otherwise 0
 	requests []*order.Request
 	of       []int // of each request: its batch
 
@@ -46,8 +46,8 @@ func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *trans
 	return b
 }
 
-// shared reports whether several batches are in the transaction.
-func (b *transaction) shared() bool { return len(b.batches) > 1 }
+// shared reports whether the transaction waits for rows and keys for so long only, as others may be in it.
+func (b *transaction) shared() bool { return b.wait > 0 }
 
 // claims returns the claims of all batches.
 func (b *transaction) claims() iter.Seq[stock.Claim] {

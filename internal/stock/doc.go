@@ -46,7 +46,7 @@
 //
 // docs/reference/failure-matrix.md compares the leases. Each fenced strategy also has a cohort, as redis has
 // redis-cohort. Orders of the SKU that wait at one instance share one transaction under one lease ([Strategy.Cohort],
-// package cohort). A basket of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so
+// package order). A basket of several SKUs takes the plain lease of each SKU. Cohorts and baskets use the same key, so
 // they exclude and fence each other.
 //
 // lua has batches and no lease. A [Counter] in Redis grants units to a batch before its transaction, which then locks the

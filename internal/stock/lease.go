@@ -14,12 +14,20 @@ func leased(l dlock.Locker) Lock {
 		return nil
 	}
 	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		err := dlock.Do(ctx, l, LockKey(sku), fn)
-		if e, ok := errors.AsType[*FencedError](err); ok && e.Refused.SKU == sku {
-			err = errors.Join(err, reseed(ctx, l, e))
-		}
-		return err
+		return refused(ctx, l, sku, dlock.Do(ctx, l, LockKey(sku), fn))
 	}
+}
+
+// Refused raises the next fence of l's lock service if err is the refusal of a fence by the row of l. It returns err, and why it could not.
+func (l Offer) Refused(ctx context.Context, err error) error {
+	return refused(ctx, l.Strategy.service, l.SKU, err)
+}
+
+func refused(ctx context.Context, l dlock.Locker, sku string, err error) error {
+	if e, ok := errors.AsType[*FencedError](err); ok && e.Refused.SKU == sku {
+		err = errors.Join(err, reseed(ctx, l, e))
+	}
+	return err
 }
 
 // reseed raises the next fence of l above the one that the row has accepted. It changes nothing if a newer holder was

@@ -1,0 +1,230 @@
+package order
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/stock"
+)
+
+const (
+	maxBatch   = 256                   // orders of a lane in one transaction
+	maxBatches = 4                     // transactions under a lease for which others wait
+	maxHold    = 20 * time.Millisecond // no transaction begins later than this after the first one of such a lease
+
+	retryPause = time.Millisecond // longest first pause before a lease is asked for again; doubles
+	maxPause   = 32 * retryPause
+)
+
+// laneKey names a lane: orders of one SKU alone, or one order.
+type laneKey struct {
+	sku   string
+	alone *entry
+}
+
+// laneOf returns the lane of e. Orders of one SKU share a lane if they share its lock, or need none and may share a transaction.
+func laneOf(e *entry) laneKey {
+	if o := e.offers[0]; len(e.offers) == 1 && !e.Queued && (o.Strategy.Cohort || o.Strategy.Lockless()) {
+		return laneKey{sku: o.SKU}
+	}
+	return laneKey{alone: e}
+}
+
+// lane is orders that wait for the same locks, first come, first served. It exists as long as orders wait in it or are
+// served. Everything in it is guarded by commitQueue.mu.
+type lane struct {
+	key     laneKey
+	offers  []stock.Offer // as its first order found them
+	entries []*entry
+	left    int                     // entries whose callers have left
+	cancel  context.CancelCauseFunc // ends the leader's wait for the lease; nil when it does not wait
+	pause   time.Duration           // after an attempt in vain
+}
+
+// len returns how many orders wait.
+func (l *lane) len() int { return len(l.entries) - l.left }
+
+// first returns the first order that waits, or nil.
+func (l *lane) first() *entry {
+	if i := slices.IndexFunc(l.entries, func(e *entry) bool { return e.over == nil }); i >= 0 {
+		return l.entries[i]
+	}
+	return nil
+}
+
+// take takes up to most orders out of the lane. It is called with commitQueue.mu held.
+func (l *lane) take(most int) (taken []*entry) {
+	i := 0
+	for ; i < len(l.entries) && len(taken) < most; i++ {
+		e := l.entries[i]
+		if e.over != nil {
+			l.left--
+			continue
+		}
+		e.out = true
+		taken = append(taken, e)
+	}
+	l.entries = slices.Delete(l.entries, 0, i)
+	return taken
+}
+
+// start has the orders of l served: at once if they need no lock, with the next round of leases if the service of their lease has
+// rounds, or by a leader. It forgets a lane in which no order waits. It is called with mu held.
+func (q *commitQueue) start(l *lane) {
+	first := l.first()
+	if first == nil {
+		q.forget(l)
+		return
+	}
+	_, short := q.short.Load(l.key.sku)
+	lockless := !slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return !o.Strategy.Lockless() })
+	switch {
+	case l.pause > 0, first.Queued:
+		q.work.Go(func() { q.lead(l) })
+	case lockless:
+		q.ready = append(q.ready, &unit{lane: l, ctx: context.WithoutCancel(first.ctx), claims: claimsOf(l.offers)})
+	case l.key.alone == nil && !short && l.offers[0].Strategy.Each() != nil:
+		q.leasing = append(q.leasing, l)
+	default:
+		q.work.Go(func() { q.lead(l) })
+	}
+}
+
+// forget removes l, in which no order waits. It is called with mu held.
+func (q *commitQueue) forget(l *lane) {
+	if q.lanes[l.key] == l { // and not the one of the orders that did not wait for those of l
+		delete(q.lanes, l.key)
+	}
+}
+
+// restart is start for a lane whose unit has been served, with err if it is to be served again.
+func (q *commitQueue) restart(l *lane, err error) {
+	q.mu.Lock()
+	if l.pause = 0; err != nil {
+		l.pause = retryPause
+	}
+	q.start(l)
+	q.mu.Unlock()
+	q.begin()
+}
+
+func skusOf(offers []stock.Offer) []string {
+	skus := make([]string, len(offers))
+	for i, o := range offers {
+		skus[i] = o.SKU
+	}
+	return skus
+}
+
+func claimsOf(offers []stock.Offer) []stock.Claim {
+	claims := make([]stock.Claim, len(offers))
+	for i, o := range offers {
+		claims[i] = o.Claim(dlock.Fence{})
+	}
+	return claims
+}
+
+// lead serves l under locks of its own, until no order waits in it. Between two leases other processes have their turn.
+func (q *commitQueue) lead(l *lane) {
+	for blocked := false; ; {
+		ctx, cancel, offers, seq := q.nextLease(l)
+		if cancel == nil {
+			return
+		}
+		held, err := false, error(nil)
+		if blocked { // by a row: the leases have been given up
+			err = q.store.AwaitRows(ctx, skusOf(offers))
+		}
+		if q.refuse(ctx, l); err == nil && q.waitsIn(l) {
+			err = q.underLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
+				held = true
+				return q.serve(ctx, l, offers, claims)
+			})
+		}
+		cancel(nil)
+		blocked = held && errors.Is(err, ErrCommitAlone)
+		switch {
+		case blocked:
+		case err == nil:
+			l.pause = 0
+		case !held && !anotherTry(err):
+			q.dismiss(l, seq, func(e *entry) error { return e.verdict(err) })
+		default: // serve has put the orders back, or they have not left the lane
+			l.pause = max(l.pause, retryPause)
+			time.Sleep(rand.N(l.pause))
+			l.pause = min(2*l.pause, maxPause)
+		}
+	}
+}
+
+// nextLease returns how the SKUs of l are sold now, and a context for the leader's next lease. The context ends if all orders leave
+// before the leader has the lease. cancel is nil when no order waits: then the lane has no leader any more.
+func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.CancelCauseFunc, offers []stock.Offer, seq uint64) {
+	offers = q.offers.again(l.offers) // a token offset may have changed since the latest attempt
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	first := l.first()
+	if first == nil {
+		q.forget(l)
+		return nil, nil, nil, 0
+	}
+	l.offers = offers
+	ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(first.ctx))
+	return ctx, l.cancel, offers, q.seq
+}
+
+// serve commits what waits in l, transaction by transaction, for as long as one lease may be kept.
+// An error says that the lease is of no more use.
+func (q *commitQueue) serve(ctx context.Context, l *lane, offers []stock.Offer, claims []stock.Claim) error {
+	q.mu.Lock()
+	l.cancel = nil // the leader has the lease, whoever leaves
+	q.mu.Unlock()
+	end := time.Now().Add(maxHold)
+	for n := range maxBatches {
+		if n > 0 {
+			if time.Now().After(end) {
+				return nil
+			}
+			q.refuse(ctx, l)
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if !q.waitsIn(l) {
+			return nil
+		}
+		if err := q.serveOnce(&unit{lane: l, ctx: ctx, claims: claims}, offers); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// serveOnce has one transaction for the lane of u.
+func (q *commitQueue) serveOnce(u *unit, offers []stock.Offer) error {
+	counted := slices.ContainsFunc(offers, func(o stock.Offer) bool { return o.Strategy.Counter != nil })
+	q.mu.Lock()
+	first := u.lane.first()
+	if first != nil && (counted || first.Queued || first.Uncertain || !u.sharable()) { // the others may leave until a transaction takes them
+		u.entries = u.lane.take(maxBatch)
+	}
+	q.mu.Unlock()
+	if first == nil {
+		return nil
+	}
+	if counted {
+		return q.takeAndEnter(u, offers)
+	}
+	return q.enter(u)
+}
+
+// waitsIn reports whether an order waits in l.
+func (q *commitQueue) waitsIn(l *lane) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.len() > 0
+}

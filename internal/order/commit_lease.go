@@ -1,0 +1,169 @@
+package order
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/stock"
+)
+
+// underLocks runs fn while the locks of offers are held.
+func (q *commitQueue) underLocks(ctx context.Context, offers []stock.Offer, fn func(context.Context, []stock.Claim) error) error {
+	q.waits(offers)
+	held, asked := false, time.Now()
+	err := stock.WithLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
+		held = true
+		defer q.holds(ctx, offers, claims, asked)()
+		return fn(ctx, claims)
+	})
+	if held {
+		return err
+	}
+	if reason := retryable(err); reason != nil {
+		q.observer.Retried(ctx, reason)
+	}
+	return unlocked(ctx, err)
+}
+
+// waits notifies the publisher of the leases that are about to be asked for.
+func (q *commitQueue) waits(offers []stock.Offer) {
+	for _, o := range offers {
+		if o.Strategy.Leased() {
+			q.publisher.Waits(o.SKU, o.Strategy.Name, q.waitingFor)
+		}
+	}
+}
+
+// holds notifies the publisher of leases that ctx has, and ended of their end.
+func (q *commitQueue) holds(ctx context.Context, offers []stock.Offer, claims []stock.Claim, asked time.Time) (ended func()) {
+	var ends []func()
+	for i, c := range claims {
+		if c.Fence.Token > 0 {
+			expires := func() time.Time { return dlock.ValidUntil(ctx, stock.LockKey(c.SKU)) }
+			ends = append(ends, q.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence, asked, expires))
+		}
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// unlocked names an error of a lock that was not acquired. Its service is unavailable, unless somebody else holds the
+// lock or the error is the end of ctx. That ctx is over by now proves nothing.
+func unlocked(ctx context.Context, err error) error {
+	ended := ctx.Err()
+	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, context.Cause(ctx)) || retryable(err) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", stock.ErrLockAway, err)
+}
+
+// round is leases that lanes have asked for at the same time, in one round trip. Each lane has a unit in one transaction.
+type round struct {
+	release func()
+
+	// Guarded by commitQueue.mu.
+	open int     // units that have not been served
+	over []*unit // the others
+}
+
+// lease has the lanes that lack a lease ask for it, all those of a service in one round trip. One round of a service is asked for at a
+// time: the others would be smaller, and their leases would wait for the transaction of the first. It is called with mu held.
+func (q *commitQueue) lease() {
+	lanes := make(map[dlock.EachLocker][]*lane)
+	q.leasing = slices.DeleteFunc(q.leasing, func(l *lane) bool {
+		service := l.offers[0].Strategy.Each()
+		if !q.asking[service] {
+			lanes[service] = append(lanes[service], l)
+		}
+		return !q.asking[service]
+	})
+	for service, some := range lanes {
+		q.asking[service] = true
+		q.work.Go(func() { q.ask(service, some) })
+	}
+}
+
+// ask takes the leases of lanes that are free. A lane whose lease another process has, or is not to be had, gets a leader, which waits for it.
+func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
+	offers, keys := make([]stock.Offer, len(lanes)), make([]string, len(lanes))
+	var first *entry
+	q.mu.Lock()
+	for i, l := range lanes {
+		l.offers = q.offers.again(l.offers)
+		offers[i], keys[i] = l.offers[0], stock.LockKey(l.key.sku)
+		first = cmp.Or(first, l.first())
+	}
+	if first == nil { // all callers have left
+		q.asking[service] = false
+		for _, l := range lanes {
+			q.forget(l)
+		}
+		q.mu.Unlock()
+		q.begin()
+		return
+	}
+	q.mu.Unlock()
+	ctx := context.WithoutCancel(first.ctx)
+	q.waits(offers)
+	asked := time.Now()
+	lease, _ := service.TryAcquireEach(ctx, keys) // a leader finds out why a lease is missing
+	r := new(round)
+	var ends []func()
+	if lease != nil {
+		work, cancel := lease.Context(ctx)
+		r.release = func() {
+			for _, end := range ends {
+				end()
+			}
+			cancel()
+			_ = lease.Release(ctx) // its TTL frees what the store does not learn of
+		}
+		ctx = work
+	}
+	units := make([]*unit, len(lanes)) // of those that have a lease
+	for i, l := range lanes {
+		if lease != nil && lease.FenceOf(keys[i]) != (dlock.Fence{}) {
+			claims := []stock.Claim{offers[i].Claim(lease.FenceOf(keys[i]))}
+			ends = append(ends, q.holds(ctx, offers[i:i+1], claims, asked)) // without mu: the publisher may ask who waits
+			units[i] = &unit{lane: l, ctx: ctx, claims: claims, round: r}
+			r.open++
+		}
+	}
+	q.mu.Lock()
+	q.asking[service] = false
+	for i, l := range lanes {
+		if units[i] != nil {
+			q.ready = append(q.ready, units[i])
+		} else {
+			q.work.Go(func() { q.lead(l) })
+		}
+	}
+	q.mu.Unlock()
+	q.beginHere()
+}
+
+// leaves ends the part of u in its round. The last unit releases the leases; then their lanes are served again.
+func (q *commitQueue) leaves(u *unit) {
+	u.err = u.lane.offers[0].Refused(u.ctx, u.err)
+	r := u.round
+	q.mu.Lock()
+	r.open--
+	r.over = append(r.over, u)
+	last := r.open == 0
+	q.mu.Unlock()
+	if !last {
+		return
+	}
+	r.release()
+	for _, u := range r.over {
+		q.restart(u.lane, u.err)
+	}
+}
