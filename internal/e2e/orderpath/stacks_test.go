@@ -11,7 +11,7 @@ import (
 )
 
 // entries has how often the path enters a package from another one.
-type entries struct{ order, cohort, stock, dlock int }
+type entries struct{ order, stock, dlock int }
 
 // goroutine is a goroutine that waits.
 type goroutine struct {
@@ -88,8 +88,6 @@ func (in *instance) entered(t *testing.T, sku string) (n entries) {
 		switch p {
 		case "order":
 			n.order++
-		case "cohort":
-			n.cohort++
 		case "stock":
 			n.stock++
 		case "dlock":
