@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
 
@@ -107,4 +108,22 @@ func TestRepetitionIsNotSplit(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An order that has its answer although its transaction has failed for the sake of others is not repeated, and has not failed.
+func TestAnsweredOrderIsNotRepeated(t *testing.T) {
+	bothLeases(t, func(r *rig) {
+		release := r.hold("a")
+		done := r.all("a", "1", "2", "3")
+		release()
+		c := r.commit("1 2 3")
+		c.batches[0].Requests[0].Answered = true
+		c.answer <- dlock.ErrFenced
+		c = r.commit("2 3")
+		r.ended(done["1"], nil)
+		c.batches[0].Requests[0].Answered = true
+		c.answer <- stock.ErrUnavailable
+		r.ended(done["2"], nil)
+		r.ended(done["3"], stock.ErrUnavailable)
+	})
 }

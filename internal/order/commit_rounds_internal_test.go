@@ -113,6 +113,47 @@ func TestOneRoundIsAskedForAtATime(t *testing.T) {
 	})
 }
 
+// If a round does not fit into one transaction, its leases last until the latest one has ended, and no longer.
+func TestLeasesOfARoundLastUntilItsLatestTransaction(t *testing.T) {
+	l := &rounds{}
+	inRoundsOf(t, l, func(r *rig) {
+		l.gate = make(chan struct{})
+		end := r.fill()
+		one, two := r.do(r.Context(), "1", "a"), r.do(r.Context(), "2", "b")
+		end()
+		end = r.fill()
+		done := make([]<-chan error, maxShared-1)
+		for n := range done {
+			done[n] = r.do(r.Context(), fmt.Sprint("other", n), fmt.Sprint("for-update/", n))
+		}
+		close(l.gate)
+		synctest.Wait()
+		end()
+		c := <-r.begun
+		if n, ids := len(c.batches), c.batches[maxShared-1].Requests[0].Order.ID; n != maxShared || ids != "1" {
+			r.Errorf("%d batches in the transaction, the latest of %q", n, ids)
+		}
+		c.answer <- nil
+		for _, d := range append(done, one) {
+			r.ended(d, nil)
+		}
+		next := r.do(r.Context(), "3", "a")
+		c = r.commit("2")
+		for _, sku := range []string{"a", "b"} {
+			if s, _ := r.lock.Inspect(r.Context(), stock.LockKey(sku)); !s.Held {
+				r.Errorf("the lease of %s has ended before its round", sku)
+			}
+		}
+		r.nobody()
+		c.answer <- nil
+		r.ended(two, nil)
+		c = r.commit("3")
+		r.hold("b")()
+		c.answer <- nil
+		r.ended(next, nil)
+	})
+}
+
 // A round that nobody waits for any more is released.
 func TestRoundOfNobodyIsReleased(t *testing.T) {
 	l := &rounds{}

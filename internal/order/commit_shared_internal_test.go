@@ -1,13 +1,10 @@
 package order
 
 import (
-	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"example.com/shop/internal/stock"
 )
 
 // A batch begins at once while no transaction is open. Later batches share the next transaction: orders of one lease as one batch, a
@@ -36,7 +33,7 @@ func TestBatchesThatWaitShareATransaction(t *testing.T) {
 // Orders that decide by earlier reads, or may wait for another row, have their own transactions at once, whatever else is open.
 func TestOrdersThatShareNoTransaction(t *testing.T) {
 	bubble(t, inRounds, func(r *rig) {
-		end := r.fill()
+		end, began := r.fill(), time.Now()
 		var done []<-chan error
 		var begun []transaction
 		for n, sku := range []string{"naive/a", "naive/a", "optimistic/a", "optimistic/a", "redis-unfenced/a", "local/a"} {
@@ -49,6 +46,9 @@ func TestOrdersThatShareNoTransaction(t *testing.T) {
 			done, begun = append(done, r.place(e)), append(begun, r.commit(sku))
 		}
 		r.nobody()
+		if d := time.Since(began); d != 0 {
+			r.Errorf("they have waited for %v", d)
+		}
 		for _, c := range begun {
 			c.answer <- nil
 		}
@@ -68,9 +68,12 @@ func TestUncertainOrdersShareNoTransaction(t *testing.T) {
 				c := r.commit("1")
 				beside := r.do(r.Context(), "2", "conditional/b")
 				c.answer <- ErrOutcomeUnknown
-				shared := r.commit("2")
+				shared, began := r.commit("2"), time.Now()
 				r.commit("1").answer <- nil
 				r.ended(done, nil)
+				if d := time.Since(began); d > maxPause {
+					r.Errorf("it has waited for %v", d)
+				}
 				shared.answer <- nil
 				r.ended(beside, nil)
 			})
@@ -184,37 +187,18 @@ func TestLongTransactionKeepsNobody(t *testing.T) {
 			r.Errorf("the next transaction began after %v", d)
 		}
 		end()
+		three := r.do(r.Context(), "3", "conditional/c")
+		r.nobody() // because the second one is open
 		c.answer <- nil
 		r.ended(one, nil)
 		r.ended(two, nil)
+		r.commit("3").answer <- nil
+		r.ended(three, nil)
 		end = r.fill() // one is open as before, and no more
-		waits := r.do(r.Context(), "3", "conditional/a")
+		waits := r.do(r.Context(), "4", "conditional/a")
 		r.nobody()
 		end()
-		r.commit("3").answer <- nil
+		r.commit("4").answer <- nil
 		r.ended(waits, nil)
-	})
-}
-
-// A long transaction does not keep other orders of its SKU either, if they need no lease.
-func TestLongTransactionKeepsNobodyOfItsSKU(t *testing.T) {
-	bubble(t, inRounds, func(r *rig) {
-		one := r.do(r.Context(), "1", "conditional/a")
-		long, began := r.commit("1"), time.Now()
-		two := r.do(r.Context(), "2", "conditional/a")
-		c := <-r.begun
-		if d := time.Since(began); d != longTransaction || c.String() != "2" {
-			r.Errorf("the next transaction began after %v", d)
-		}
-		ctx, giveUp := context.WithCancelCause(r.Context())
-		three := r.do(ctx, "3", "conditional/a")
-		giveUp(errGone)
-		r.ended(three, errGone)
-		long.answer <- stock.ErrConflict // after which it is tried again, beside them
-		r.waits(one)
-		c.answer <- nil
-		r.ended(two, nil)
-		r.commit("1").answer <- nil
-		r.ended(one, nil)
 	})
 }
