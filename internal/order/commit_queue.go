@@ -245,7 +245,7 @@ func (q *commitQueue) putBack(l *lane, entries []*entry, err error) {
 	defer q.mu.Unlock()
 	for _, e := range entries {
 		e.last = cmp.Or(err, e.last)
-		if !e.gone && errors.Is(err, ErrOutcomeUnknown) {
+		if !e.gone && errors.Is(e.last, ErrOutcomeUnknown) {
 			e.over = nil
 		}
 		switch {
