@@ -258,10 +258,12 @@ func TestLateTakeOfALostLease(t *testing.T) {
 		l := locker(t, s.urls(), redlock.Config{TTL: ttl})
 		take(t, l, "k").Release(t.Context()) // the servers know the scripts
 		late := client(t, s[0].URL())
-		before, err := late.Get(t.Context(), fenceKey("k")).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		var before string
+		testbedtest.Eventually(t, "the first take of this server, which the other two did not wait for", func() bool {
+			var err error
+			before, err = late.Get(t.Context(), fenceKey("k")).Result()
+			return err == nil
+		})
 		if err := s[0].Pause(); err != nil {
 			t.Fatal(err)
 		}
