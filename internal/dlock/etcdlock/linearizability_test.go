@@ -145,7 +145,7 @@ func TestHistoryOfRevokedLeases(t *testing.T) {
 		admin := client(t, addr)
 		tr.Load.Hold = ttl / 10
 		tr.During(t, tr.clients(t, 6, addr), func() {
-			for i := range testbedtest.Size(40, 100) { // more take the check minutes
+			for i := range testbedtest.Size(24, 100) { // the search for an order is exponential: of some 60 with 40 one took over two minutes
 				dlocktest.Pace(t, tr.Between(5*time.Millisecond, 60*time.Millisecond))
 				in := inOrder(t, admin, tr.queue(tr.Load.Keys[tr.Random.IntN(3)])).Kvs
 				if len(in) == 0 {
