@@ -77,6 +77,9 @@ type round struct {
 // lease has the lanes that lack a lease ask for it, all those of a service in one round trip. One round of a service is asked for at a
 // time: the others would be smaller, and their leases would wait for the transaction of the first. It is called with mu held.
 func (q *commitQueue) lease() {
+	if len(q.leasing) == 0 {
+		return
+	}
 	lanes := make(map[dlock.EachLocker][]*lane)
 	q.leasing = slices.DeleteFunc(q.leasing, func(l *lane) bool {
 		service := l.offers[0].Strategy.Each()

@@ -204,7 +204,9 @@ func (q *commitQueue) join(e *entry) error {
 		q.start(l)
 	}
 	q.mu.Unlock()
-	q.begin()
+	if !ok { // the others are served already
+		q.begin()
+	}
 	return nil
 }
 
