@@ -43,7 +43,7 @@ var (
 //   - A shared transaction stores the orders of all ready lanes, whatever they buy. One statement locks all rows in SKU order. Then
 //     the orders are decided one by one, and each table gets one statement. Lanes take turns: none fills a transaction
 //     while others are ready. An instance has one such transaction open at a time. If none is open, a ready order begins one at once.
-//   - If fewer orders wait when it ends than it stored, or than 32, they wait for others: for half the time that it took, and 10 ms at most.
+//   - Fewer than 32 orders that wait when it ends wait for others: for half the time that it took, and 10 ms at most.
 //   - A transaction that takes longer than 250 ms no longer counts as open: the next one begins alongside it.
 //   - Lanes that share a lease (lock cohorting) ask for it between two transactions. The free leases of a lock service are taken in one
 //     round trip ([dlock.EachLocker]), each by itself, and kept for one transaction. A lane whose lease another process

@@ -70,14 +70,11 @@ func (q *commitQueue) beginHere() {
 // flush.
 func (q *commitQueue) run(units []*unit) {
 	for units != nil {
-		began, shared, orders := time.Now(), len(units) > 1 || len(units[0].parts(false)) > 1, 0
-		for _, u := range units {
-			orders += len(u.entries)
-		}
+		began, shared := time.Now(), len(units) > 1 || len(units[0].parts(false)) > 1
 		if !q.runOne(units) {
 			return
 		}
-		if shared && q.few(orders) {
+		if shared && q.few() {
 			time.Sleep(min(time.Since(began)/2, longestPause))
 		}
 		units = q.next(true)
@@ -128,7 +125,7 @@ func (q *commitQueue) detach(units []*unit) {
 }
 
 // few reports whether some orders wait for a transaction, and fewer than manyOrders.
-func (q *commitQueue) few(previous int) bool {
+func (q *commitQueue) few() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	orders := 0
@@ -138,7 +135,7 @@ func (q *commitQueue) few(previous int) bool {
 	for _, l := range q.leasing {
 		orders += l.len()
 	}
-	return 0 < orders && orders < max(previous, manyOrders)
+	return 0 < orders && orders < manyOrders
 }
 
 // next returns the units of the next shared transaction, if none is open: of those that are ready, each in its turn, with as many
