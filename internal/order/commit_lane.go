@@ -181,7 +181,7 @@ func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.Ca
 // An error says that the lease is of no more use.
 func (q *commitQueue) serve(ctx context.Context, l *lane, offers []stock.Offer, claims []stock.Claim) error {
 	q.mu.Lock()
-	l.cancel = nil // the leader has the lease, whoever leaves
+	l.cancel = nil // the leader has the lease, even if all callers leave
 	q.mu.Unlock()
 	end := time.Now().Add(maxHold)
 	for n := range maxBatches {

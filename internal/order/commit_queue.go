@@ -184,7 +184,7 @@ func (q *commitQueue) wait(ctx context.Context) error {
 	}
 }
 
-// join puts e into its lane, and starts the lane if nobody serves it.
+// join puts e into its lane, and starts the lane if it is new.
 func (q *commitQueue) join(e *entry) error {
 	q.mu.Lock()
 	key := laneOf(e)
