@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -221,5 +223,53 @@ func acceptedAreQuick(t *testing.T, strategy string, hands int, delay time.Durat
 	}
 	if a := audits[0]; !a.OK() || a.Reserved != int64(total) {
 		t.Errorf("the audit: %v, %d reserved, want %d", a.Broken(), a.Reserved, total)
+	}
+}
+
+// Far more baskets come in than an instance can place, of SKUs with nine strategies, one after the other for want of leases. The first burst
+// does not fill the permits, so no accepted order waits long.
+func TestAcceptedBasketsAreQuickUnderOverload(t *testing.T) {
+	testbedtest.FullSize(t)
+	alone(t)
+	z, redis := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}), ownRedis(t)
+	shop := spawn(t, "--database", distant(t, testbedtest.Database(t), 25*time.Millisecond), "--redis", redis, "--zookeeper", z.Addr(), "--etcd", testbedtest.Etcd(t))
+	skus := []string{"naive", "conditional", "optimistic", "for-update", "lua", "redis", "redis-cohort", "zookeeper", "etcd"}
+	for _, sku := range skus {
+		shop.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, fmt.Sprintf(`{"on_hand":10000000,"strategy":%q}`, sku))
+	}
+	client := customers(t)
+	load := func(perSecond int, lasts time.Duration) (accepted []time.Duration, refused int) {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		tick := time.NewTicker(time.Second / time.Duration(perSecond))
+		defer tick.Stop()
+		for n := range perSecond * int(lasts.Seconds()) {
+			<-tick.C
+			all.Go(func() {
+				some := rand.Perm(len(skus))[:2+rand.N(3)]
+				items := make([]string, len(some))
+				for i, s := range some {
+					items[i] = fmt.Sprintf(`{"sku":%q,"quantity":1}`, skus[s])
+				}
+				a := ask(t.Context(), client, "POST", shop.url+"/api/v1/orders", fmt.Sprintf(`{"customer_id":"c%d","items":[%s]}`, n, strings.Join(items, ",")))
+				mu.Lock()
+				defer mu.Unlock()
+				if a.status == http.StatusCreated {
+					accepted = append(accepted, a.took)
+				} else {
+					refused++
+				}
+			})
+		}
+		all.Wait()
+		return accepted, refused
+	}
+	unloaded, _ := load(1, 30*time.Second)
+	accepted, refused := load(50, 60*time.Second)
+	ratio := float64(quantile(accepted, 99)) / float64(quantile(unloaded, 99))
+	t.Logf("unloaded p50 %v, p99 %v; at 50/s p50 %v, p90 %v, p99 %v (%.1f times); %d placed, %d refused", quantile(unloaded, 50), quantile(unloaded, 99),
+		quantile(accepted, 50), quantile(accepted, 90), quantile(accepted, 99), ratio, len(accepted), refused)
+	if ratio > 6 || refused < len(accepted) || len(accepted) < 300 {
+		t.Error("want a p99 of six times the unloaded at most, and five orders a second")
 	}
 }

@@ -15,8 +15,7 @@ const (
 	maxBatch   = 256                   // orders of a lane in one transaction
 	maxBatches = 4                     // transactions under a lease for which others wait
 	maxHold    = 20 * time.Millisecond // no transaction begins later than this after the first one of such a lease
-
-	retryPause = time.Millisecond // longest first pause before a lease is asked for again; doubles
+	retryPause = time.Millisecond      // longest first pause before a lease is asked for again; doubles
 	maxPause   = 32 * retryPause
 )
 
@@ -65,6 +64,7 @@ func (l *lane) take(most int) (taken []*entry) {
 			l.left--
 			continue
 		}
+		e.flight.block(false)
 		e.out = true
 		taken = append(taken, e)
 	}
@@ -173,6 +173,9 @@ func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.Ca
 		return nil, nil, nil, 0
 	}
 	l.offers = offers
+	for _, e := range l.entries {
+		e.flight.block(len(offers) == 1) // a basket waits for others
+	}
 	ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(first.ctx))
 	return ctx, l.cancel, offers, q.seq
 }
@@ -182,6 +185,9 @@ func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.Ca
 func (q *commitQueue) serve(ctx context.Context, l *lane, offers []stock.Offer, claims []stock.Claim) error {
 	q.mu.Lock()
 	l.cancel = nil // the leader has the lease, even if all callers leave
+	for _, e := range l.entries {
+		e.flight.block(false)
+	}
 	q.mu.Unlock()
 	end := time.Now().Add(maxHold)
 	for n := range maxBatches {

@@ -22,6 +22,9 @@ func (q *commitQueue) outcome(p *part, err error) {
 	}
 	switch {
 	case errors.Is(err, ErrCommitAlone):
+		for _, e := range p.entries {
+			e.flight.block(true)
+		}
 		u.apart = append(u.apart, p.entries...)
 	case err != nil && (u.ctx.Err() != nil || anotherTry(err)):
 		u.err = err

@@ -96,6 +96,7 @@ type entry struct {
 	lockBy time.Time  // until when it waits for locks; zero: as long as ctx allows
 	lag    tokenLag   // of its SKU's lock service
 	answer chan error // has room for one
+	flight *flight    // counts it; nil: nothing does
 
 	// Guarded by commitQueue.mu.
 	seq  uint64
@@ -200,6 +201,7 @@ func (q *commitQueue) join(e *entry) error {
 	q.seq++
 	e.seq, e.lane = q.seq, l
 	l.entries = append(l.entries, e)
+	e.flight.block(l.cancel != nil)
 	if !ok {
 		q.start(l)
 	}

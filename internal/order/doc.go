@@ -40,9 +40,9 @@
 // An overloaded instance refuses orders before all permits are in use. While it refuses orders, it bounds the orders in
 // flight: twice the rate of completions times the latency of an order that begins alone (BBR). The factor is three for
 // orders that share transactions, because an order that waits for the previous transaction takes more than twice the latency. A
-// SKU in high demand has a bound of its own, so the instance stays open to other SKUs. Time spent waiting for a lock
-// does not lower a bound. An order is not counted for more than a second. An order that joins others in a cohort is not
-// counted here; it still takes a permit.
+// SKU in high demand has a bound of its own, so the instance stays open to other SKUs. The bound of the instance does not count an
+// order of one SKU while it waits for its lease, or for a row that another transaction keeps locked. A burst after a calm finds as many places as
+// one worker serves in a second, at least two. An order that joins others in a cohort is not counted here; it still takes a permit.
 //
 // # The queue
 //

@@ -21,13 +21,12 @@ const (
 	// would never admit more of them.
 	sharedGain = 3
 
-	// stuck is how long an order counts as in flight. An order that takes longer waits for a row or a lock of its own SKU, and
-	// says nothing about the service.
-	stuck = time.Second
-
 	// drainEvery is how long an overloaded service does without an order that is alone. Then it waits for one, for drainFor at most.
 	drainEvery = 10 * time.Second
 	drainFor   = 500 * time.Millisecond
+
+	// burst is how long the last order of a burst may wait, if nothing is known of how many orders are served at once.
+	burst = time.Second
 )
 
 // overload bounds, by its measurements, how many orders this instance places at once: all orders, or those of one
@@ -47,13 +46,12 @@ type overload struct {
 	limit    float64
 	latency  time.Duration // mean of the latest orders
 	alone    time.Duration // mean of the latest orders that began alone; 0: unknown
-	inFlight int           // without those that are stuck
+	inFlight int           // without those that are blocked
 	firsts   int           // of them, those that were the first of their SKUs
 	idle     time.Time     // when inFlight became 0
 	drained  time.Time     // when an order that began alone has ended
 	answers  int           // since the beginning
 	refusals int           // since drained
-	flights  []*flight     // those in flight, and some that have ended, in the order of their beginning
 }
 
 // flight is an order in flight, as one bound counts it.
@@ -62,8 +60,9 @@ type flight struct {
 	began             time.Time
 	answers, refusals int // of the service when the order began
 	first, alone      bool
-	shares            bool // a transaction with others that wait at the same time
-	over              bool // it is not counted any more
+	shares            bool          // a transaction with others that wait at the same time
+	blocked           time.Time     // since when it is not counted, as it waits for a lease or a locked row; zero: it is
+	waited            time.Duration // for such, earlier
 }
 
 // enter counts an order that begins now, or returns nil if there are too many: more than most, or than the service can do. first says that no
@@ -72,10 +71,6 @@ func (o *overload) enter(first bool, most int) *flight {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	for len(o.flights) > 0 && (o.flights[0].over || now.Sub(o.flights[0].began) > stuck) {
-		o.end(o.flights[0], now)
-		o.flights = o.flights[1:]
-	}
 	o.limit = o.bound(now, most)
 	if o.inFlight == 0 {
 		o.idle = now
@@ -91,24 +86,24 @@ func (o *overload) enter(first bool, most int) *flight {
 		return nil
 	}
 	f := &flight{of: o, began: now, answers: o.answers, refusals: o.refusals, first: first, alone: o.inFlight == 0}
-	o.flights = append(o.flights, f)
-	o.inFlight++
-	if first {
-		o.firsts++
-	}
+	o.count(first, 1, now)
 	return f
 }
 
 // bound returns the present bound, which is most at most. It is called with mu held.
 func (o *overload) bound(now time.Time, most int) float64 {
+	bound := o.limit
 	switch {
 	case o.alone == 0:
 		return float64(most)
 	case o.inFlight == 0:
-		return min(o.limit+float64(now.Sub(o.idle)/o.alone), float64(most))
+		bound = max(bound, min(bound+float64(now.Sub(o.idle)/o.alone), o.calm()))
 	}
-	return min(o.limit, float64(most))
+	return min(bound, float64(most))
 }
+
+// calm returns the bound for a burst after a calm: as many orders as a service that works on one at a time serves within burst.
+func (o *overload) calm() float64 { return max(fewest, float64(burst/o.alone)) }
 
 // usable returns how many orders may be in flight.
 func (o *overload) usable(most int) int {
@@ -122,7 +117,11 @@ func (o *overload) ofSKU() *overload {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	return &overload{limit: math.MaxInt32, latency: o.latency, alone: o.alone, idle: now, drained: now}
+	sku := &overload{limit: math.MaxInt32, latency: o.latency, alone: o.alone, idle: now, drained: now}
+	if o.alone > 0 {
+		sku.limit = o.calm()
+	}
+	return sku
 }
 
 // begin says that the order of f has all that the instance gives it. Its latency counts from now on.
@@ -132,25 +131,44 @@ func (f *flight) begin() {
 	f.began, f.answers, f.refusals = time.Now(), f.of.answers, f.of.refusals
 }
 
-// leave ends what enter began.
-func (f *flight) leave() {
-	f.of.mu.Lock()
-	defer f.of.mu.Unlock()
-	f.of.end(f, time.Now())
-}
-
-func (o *overload) end(f *flight, now time.Time) {
-	if f.over {
+// block says whether the order of f waits for a lease or a locked row. It does not count meanwhile, as it says nothing about the service.
+// f may be nil.
+func (f *flight) block(waits bool) {
+	if f == nil {
 		return
 	}
-	f.over = true
-	if f.first {
-		o.firsts--
+	f.of.mu.Lock()
+	defer f.of.mu.Unlock()
+	switch now := time.Now(); {
+	case waits == !f.blocked.IsZero():
+	case waits:
+		f.blocked = now
+		f.of.count(f.first, -1, now)
+	default:
+		f.waited, f.blocked = f.waited+now.Sub(f.blocked), time.Time{}
+		f.of.count(f.first, 1, now)
 	}
+}
+
+// leave ends what enter began.
+func (f *flight) leave() {
+	o, now := f.of, time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if f.alone {
 		o.drained, o.refusals = now, 0
 	}
-	if o.inFlight--; o.inFlight == 0 {
+	if f.blocked.IsZero() {
+		o.count(f.first, -1, now)
+	}
+}
+
+// count counts one order more or less. It is called with mu held.
+func (o *overload) count(first bool, more int, now time.Time) {
+	if first {
+		o.firsts += more
+	}
+	if o.inFlight += more; o.inFlight == 0 {
 		o.idle = now
 	}
 }
@@ -174,17 +192,19 @@ func (f *flight) answered(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.answers++
-	took := max(1, time.Since(f.began))
-	if f.over || took > stuck {
-		return
+	took := time.Since(f.began) - f.waited
+	if !f.blocked.IsZero() {
+		took -= time.Since(f.blocked)
 	}
+	took = max(1, took)
 	o.latency += (took - o.latency) / 8
 	switch {
 	case !f.alone || err != nil: // a refusal is quicker than an order
 	case o.alone == 0:
 		o.alone = took
+		o.limit = min(o.limit, o.calm())
 	default: // one that took very long counts for little, and is soon forgotten
-		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/8, 2*took)
+		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/4, 2*took)
 	}
 	factor := float64(gain)
 	if f.shares {

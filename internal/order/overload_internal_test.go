@@ -88,18 +88,21 @@ type result struct {
 func (r result) p99() time.Duration { return r.took[len(r.took)*99/100] }
 
 // Ten times as many orders come as can be placed. Nearly the full rate is placed, and once the permits are used up,
-// accepted orders take at most three times as long as alone. The service works on one order at a time or on many, and
-// all orders want one SKU or each another.
+// accepted orders take at most three times as long as alone. The service works on one order at a time or on many, is quick or
+// slow, and all orders want one SKU or each another.
 func TestOverloadRefusesEarly(t *testing.T) {
 	t.Parallel()
-	for _, servers := range []int{1, 2, 8} {
+	for _, c := range []struct {
+		servers int
+		latency time.Duration
+	}{{1, 4 * time.Millisecond}, {2, 4 * time.Millisecond}, {8, 4 * time.Millisecond}, {8, 400 * time.Millisecond}, {2, 900 * time.Millisecond}} {
 		for _, first := range []bool{false, true} {
-			simulate(t, servers, 4*time.Millisecond, func(s *simulated) {
-				unloaded := s.load(s.capacity()/100, 20*time.Second, true)
-				s.load(10*s.capacity(), time.Second, first)
-				r := s.load(10*s.capacity(), 5*time.Second, first)
+			simulate(t, c.servers, c.latency, func(s *simulated) {
+				unloaded := s.load(s.capacity()/100, 5000*c.latency, true)
+				s.load(10*s.capacity(), 250*c.latency, first)
+				r := s.load(10*s.capacity(), 1250*c.latency, first)
 				ratio := float64(r.p99()) / float64(unloaded.p99())
-				t.Logf("%d at once, first %v: goodput %.2f, p99 %.2f times the unloaded, %d in flight at most", servers, first, r.goodput, ratio, r.most)
+				t.Logf("%d at once in %v, first %v: goodput %.2f, p99 %.2f times the unloaded, %d in flight at most", c.servers, c.latency, first, r.goodput, ratio, r.most)
 				if r.goodput < 0.9 || ratio > 3 {
 					t.Error("want a goodput of 0.9, and a p99 within 3 times the unloaded")
 				}
@@ -172,18 +175,82 @@ func TestBurstAfterACalm(t *testing.T) {
 	})
 }
 
+// A burst after a calm finds no more room than a service that works on one order at a time serves within a second. If the service turns out to work on
+// more, the bound grows to what it can place.
+func TestBurstToASlowServiceIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, servers := range []int{1, 20} {
+		const latency = 160 * time.Millisecond
+		simulate(t, servers, latency, func(s *simulated) {
+			s.load(1, time.Minute, true)
+			admitted := 0
+			for range permitted {
+				if s.enter(false, permitted) != nil {
+					admitted++
+				}
+			}
+			if most := int(1.5 * burst.Seconds() / latency.Seconds()); admitted > most {
+				t.Errorf("%d at once: a burst of %d orders is admitted, want at most %d", servers, admitted, most)
+			}
+		})
+		simulate(t, servers, latency, func(s *simulated) {
+			s.load(1, time.Minute, true)
+			s.load(10*s.capacity(), 20*time.Second, false)
+			if r := s.load(10*s.capacity(), time.Minute, false); r.goodput < 0.9 {
+				t.Errorf("%d at once: goodput %.2f", servers, r.goodput)
+			}
+		})
+	}
+}
+
+// An order that waits for a lease or a locked row does not count, and its latency is that of the service.
+func TestBlockedOrderIsNotInFlight(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var o overload
+		f := o.enter(true, 1)
+		f.begin()
+		f.block(true)
+		f.block(true)
+		other := o.enter(true, 1)
+		if other == nil {
+			t.Fatal("a blocked order takes the room of another one")
+		}
+		other.leave()
+		time.Sleep(time.Minute)
+		f.block(false)
+		f.block(false)
+		if o.enter(false, 1) != nil {
+			t.Error("it is not counted again")
+		}
+		time.Sleep(time.Millisecond)
+		f.answered(nil)
+		if o.alone != time.Millisecond {
+			t.Errorf("its latency is %v, want %v", o.alone, time.Millisecond)
+		}
+		f.block(true)
+		f.leave()
+		if o.inFlight != 0 || o.firsts != 0 {
+			t.Errorf("%d in flight, of them %d first, want none", o.inFlight, o.firsts)
+		}
+	})
+}
+
 // A service that becomes slower during an overload, or begins with a slow order, still places what it can.
 func TestOverloadOfAServiceThatChanges(t *testing.T) {
 	t.Parallel()
-	for name, from := range map[string]time.Duration{"slower": 5 * time.Millisecond, "faster": 100 * time.Millisecond} {
+	for name, change := range map[string]struct{ from, to time.Duration }{
+		"slower": {5 * time.Millisecond, 20 * time.Millisecond}, "faster": {100 * time.Millisecond, 20 * time.Millisecond},
+		"much slower": {5 * time.Millisecond, 2 * time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			simulate(t, 2, from, func(s *simulated) {
+			simulate(t, 2, change.from, func(s *simulated) {
 				s.load(s.capacity()/100, 10*time.Second, true)
 				s.load(3*s.capacity(), 10*time.Second, false)
-				s.latency = 20 * time.Millisecond
+				s.latency = change.to
 				s.load(3*s.capacity(), 5*time.Minute, false)
-				r := s.load(10*s.capacity(), 20*time.Second, false)
+				r := s.load(10*s.capacity(), 1000*s.latency, false)
 				ratio := float64(r.p99()) / float64(s.latency)
 				t.Logf("goodput %.2f, p99 %.2f times the mean", r.goodput, ratio)
 				if r.goodput < 0.9 || ratio > 6 {

@@ -144,6 +144,11 @@ func (s *Service) admit(e entry, async bool) error {
 		}
 		defer leave()
 	}
+	for _, f := range flights {
+		if f.of == &s.overload {
+			e.flight = f
+		}
+	}
 	err := s.commit(e)
 	switch {
 	case errors.Is(err, stock.ErrLockHeld) && async && !errors.Is(err, ErrOutcomeUnknown):
