@@ -1,7 +1,6 @@
 package order
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -52,11 +51,11 @@ func (s *Service) Usable() int {
 	return s.overload.usable(s.permits.Stats().Permits)
 }
 
-// enter admits an order of offers that is about to be placed, until leave is called. A SKU may have half as many orders
+// enter admits the order of e, which is about to be placed, until leave is called. A SKU may have half as many orders
 // as this instance places at once, a lock service three quarters. All together may have as many as there are permits.
 // Under overload the bounds of a SKU and of all are lower. An order that joins others in a cohort is not counted: it
 // waits for their batch, whose size is no sign of overload.
-func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*flight, leave func(), err error) {
+func (s *Service) enter(e *entry) (leave func(), err error) {
 	var leaves []func()
 	end := func() {
 		for _, leave := range slices.Backward(leaves) {
@@ -71,7 +70,7 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 	p := s.permits.Stats()
 	share := p.Permits / max(1, p.Instances)
 	most := max(1, share/2)
-	skus, services := needs(offers)
+	skus, services := needs(e.offers)
 	others, leaveSKUs, err := s.inFlight.enter(skus, most, ErrCrowded)
 	if err != nil {
 		for _, sku := range skus {
@@ -79,13 +78,13 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 				o.refused()
 			}
 		}
-		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
+		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveSKUs)
 	_, leaveServices, err := s.services.enter(services, max(1, share-share/4), ErrConcurrencyLimit)
 	if err != nil {
 		s.overload.refused()
-		return nil, nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
+		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveServices)
 	enter := func(o *overload, first bool, most int, shares bool) bool {
@@ -94,31 +93,34 @@ func (s *Service) enter(ctx context.Context, offers []stock.Offer) (flights []*f
 			return false
 		}
 		f.shares = shares
-		flights, leaves = append(flights, f), append(leaves, f.leave)
+		e.flights, leaves = append(e.flights, f), append(leaves, f.leave)
 		return true
 	}
 	shares := true // a transaction, unless one of its SKUs has one for each order
-	for _, l := range offers {
+	for _, l := range e.offers {
 		o, shared := s.overloadOf(l.SKU, others), !l.Strategy.Update.ReadsBefore()
 		shares = shares && shared
 		if o != nil && !l.Strategy.Cohort && !enter(o, false, most, shared && l.Strategy.Store == "") { // a lock has one order of the SKU at a time
-			return nil, nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
+			return nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
-	joins := others > 0 && len(offers) == 1 && offers[0].Strategy.Cohort
+	joins := others > 0 && len(e.offers) == 1 && e.offers[0].Strategy.Cohort
 	if !joins && !enter(&s.overload, others == 0, p.Permits, shares) {
-		return nil, nil, s.permits.Refuse()
+		return nil, s.permits.Refuse()
 	}
-	release, err := s.permits.Take(ctx)
+	if !joins {
+		e.flight = e.flights[len(e.flights)-1]
+	}
+	release, err := s.permits.Take(e.ctx)
 	if err != nil {
 		s.overload.refused()
-		return nil, nil, err
+		return nil, err
 	}
 	leaves = append(leaves, release)
-	for _, f := range flights {
+	for _, f := range e.flights {
 		f.begin()
 	}
-	return flights, end, nil
+	return end, nil
 }
 
 // needs returns the SKUs of offers, and the lock services that they need, each once.

@@ -27,7 +27,7 @@ func TestOrdersThatJoinABatchAreNoOverload(t *testing.T) {
 			for _, sku := range skus {
 				offers = append(offers, stock.Offer{SKU: sku, Strategy: stock.Strategy{Name: strategy, Cohort: strategy == "cohort"}})
 			}
-			_, leave, err := s.enter(t.Context(), offers)
+			leave, err := s.enter(&entry{ctx: t.Context(), offers: offers})
 			if errors.Is(err, ErrConcurrencyLimit) {
 				break
 			}

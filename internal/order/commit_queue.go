@@ -91,12 +91,13 @@ type commitQueue struct {
 type entry struct {
 	*Request // a copy of the caller's: the transaction may continue after the caller has left
 
-	ctx    context.Context //nolint:containedctx // That of Place: its trace and its deadline.
-	offers []stock.Offer
-	lockBy time.Time  // until when it waits for locks; zero: as long as ctx allows
-	lag    tokenLag   // of its SKU's lock service
-	answer chan error // has room for one
-	flight *flight    // counts it; nil: nothing does
+	ctx     context.Context //nolint:containedctx // That of Place: its trace and its deadline.
+	offers  []stock.Offer
+	lockBy  time.Time  // until when it waits for locks; zero: as long as ctx allows
+	lag     tokenLag   // of its SKU's lock service
+	answer  chan error // has room for one
+	flights []*flight  // of the bounds that count it
+	flight  *flight    // the one of the instance, or nil
 
 	// Guarded by commitQueue.mu.
 	seq  uint64

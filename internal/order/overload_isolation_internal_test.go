@@ -52,7 +52,8 @@ func TestHotSKULeavesRoomForOthers(t *testing.T) {
 		order := func(sku string, row chan struct{}) {
 			mu.Lock()
 			defer mu.Unlock()
-			flights, leave, err := s.enter(t.Context(), []stock.Offer{{SKU: sku}})
+			e := &entry{ctx: t.Context(), offers: []stock.Offer{{SKU: sku}}}
+			leave, err := s.enter(e)
 			if err != nil {
 				refused[sku]++
 				return
@@ -66,7 +67,7 @@ func TestHotSKULeavesRoomForOthers(t *testing.T) {
 				if row != nil {
 					<-row
 				}
-				for _, f := range flights {
+				for _, f := range e.flights {
 					f.answered(nil)
 				}
 				leave()

@@ -135,19 +135,12 @@ func (s *Service) admitAgain(e entry, async bool) error {
 // admit commits the order of e under a permit, and returns why it was refused. With async it is put into
 // the queue if a lock was not free in time.
 func (s *Service) admit(e entry, async bool) error {
-	var flights []*flight
 	if s.permits != nil {
-		var leave func()
-		var err error
-		if flights, leave, err = s.enter(e.ctx, e.offers); err != nil {
+		leave, err := s.enter(&e)
+		if err != nil {
 			return err
 		}
 		defer leave()
-	}
-	for _, f := range flights {
-		if f.of == &s.overload {
-			e.flight = f
-		}
 	}
 	err := s.commit(e)
 	switch {
@@ -157,7 +150,7 @@ func (s *Service) admit(e entry, async bool) error {
 	case err != nil:
 		return err
 	}
-	for _, f := range flights {
+	for _, f := range e.flights {
 		f.answered(e.Err)
 	}
 	return e.Err
