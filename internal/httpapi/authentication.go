@@ -64,14 +64,3 @@ func (a *api) authenticate(ctx context.Context, h http.Header) (identity.Caller,
 	}
 	return a.Identity.Authenticate(ctx, strings.Trim(key, " "))
 }
-
-// refuseOtherCustomers refuses an order that a customer places in the name of another customer.
-func (a *api) refuseOtherCustomers(next StrictHandlerFunc, _ string) StrictHandlerFunc {
-	return func(c *gin.Context, request any) (any, error) {
-		r, ok := request.(PlaceOrderRequestObject)
-		if owner := stateOf(c.Request.Context()).owner(); ok && owner != "" && r.Body.CustomerID != owner {
-			return nil, refuse(TypeForbidden, "The key is that of another customer than customer_id.")
-		}
-		return next(c, request)
-	}
-}

@@ -21,14 +21,14 @@
 //	limitTime            the deadline of everything below; Prefer: wait moves it
 //	refuseOtherSites     403 to requests of a browser for a page of another site
 //	identify             401 or 403, before the body is read
-//	rules.check          path, query, header and body against the specification
-//	refuseOtherCustomers an order in the name of another customer: 403
-//	limitRate            too many orders or extensions of one customer: 429, before any work for the order
+//	check                path, query, key and body against the specification
+//	limitCustomer        403 to an order in the name of another customer; 429 to too many orders or extensions of one
+//	                     customer, before any work for the order
 //	applyPreferences     sets Preference-Applied
 //	once                 replays the stored response of a duplicate request
 //	api                  one method per operation: unpack, call the domain, pack
 //
-// rules.check runs before the generated binding, because the binding decodes like encoding/json. That accepts SKU for
+// check runs before the generated binding, because the binding decodes like encoding/json. That accepts SKU for
 // sku, the last of two duplicate fields, and the first half of {"a":1}{"a":2}. See [Problem] for the form of
 // refusals; problem.go is the only place that maps errors to responses. An unknown error is logged and reported as
 // internal, so that no details leak.

@@ -13,7 +13,7 @@ import (
 // client has that ETag. A cache may store it and must revalidate each time.
 type tagged struct {
 	body any
-	have *string // If-None-Match
+	have []string // If-None-Match
 }
 
 // VisitGetOrderResponse implements [GetOrderResponseObject].
@@ -31,7 +31,7 @@ func (t tagged) write(w http.ResponseWriter) error {
 	tag := `"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`
 	w.Header().Set("ETag", tag)
 	w.Header().Set("Cache-Control", "private, no-cache")
-	if t.have != nil && matches(*t.have, tag) {
+	if matches(strings.Join(t.have, ","), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return nil
 	}
@@ -56,4 +56,4 @@ func matches(list, tag string) bool {
 }
 
 // splitTags splits a list of tags, in which a backslash is an ordinary character.
-func splitTags(list string) []string { return splitList(strings.ReplaceAll(list, `\`, `\\`)) }
+func splitTags(list string) []string { return splitQuoted(strings.ReplaceAll(list, `\`, `\\`), ',') }

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/identity"
 )
@@ -37,23 +35,20 @@ var _ Events = (*events.Feed)(nil)
 
 // SubscribeEvents implements [StrictServerInterface].
 func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error) {
-	var header http.Header
-	if c, ok := ctx.(*gin.Context); ok {
-		header = c.Request.Header
-	}
 	ctx = requestContext(ctx)
-	filter, err := filterOf(stateOf(ctx).owner(), r.Params)
+	in := stateOf(ctx)
+	filter, err := filterOf(in.owner(), r.Params)
 	if err != nil {
 		return nil, err
 	}
 	if a.Events == nil {
 		return nil, events.ErrTooMany
 	}
-	listener, err := a.Events.Listen(filter, given(r.Params.LastEventID, ""))
+	listener, err := a.Events.Listen(filter, in.header.Get("Last-Event-ID"))
 	if err != nil {
 		return nil, err
 	}
-	return &stream{api: a, listener: listener, request: ctx, header: header, caller: stateOf(ctx).caller, keyValid: ctx, stopWatch: func() {}}, nil
+	return &stream{api: a, listener: listener, request: ctx, header: in.header, caller: in.caller, keyValid: ctx, stopWatch: func() {}}, nil
 }
 
 // customerTypes are the types of events that customers may receive: their own orders, and stock levels.

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -16,6 +15,11 @@ import (
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
+)
+
+const (
+	keyHeader      = "Idempotency-Key"
+	replayedHeader = "Idempotent-Replayed"
 )
 
 // once carries out a request that has a key if no equal one was answered before, and answers
@@ -40,7 +44,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			Scope: scopeOf(in, request, c.Request.Method+" "+c.Request.URL.Path),
 			Hash:  sha256.Sum256(payload),
 		}
-		release, waited, err := a.keyLocks.acquire(ctx, r.Scope)
+		release, waited, err := a.lockKey(ctx, r.Scope)
 		if err != nil {
 			return nil, err
 		}
@@ -48,7 +52,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		first := waited || operation != "PlaceOrder"
 		if first {
 			if err := a.answered(ctx, r); err != nil {
-				return nil, rendered(operation, err)
+				return replay(c, operation, err)
 			}
 		}
 		in.once = r
@@ -64,7 +68,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 				err = known
 			}
 		}
-		return nil, rendered(operation, err)
+		return replay(c, operation, err)
 	}
 }
 
@@ -98,6 +102,28 @@ func isRepetition(err error) bool {
 	return replayed || errors.Is(err, idempotency.ErrReused)
 }
 
+// lockKey waits until no other request of this process has the key, or until ctx ends, and reports whether it had to
+// wait. Other processes are excluded by the store only. A waiting request holds nothing but its connection to the
+// client. The caller must call release. If the deadline of ctx passes first, the error is [idempotency.ErrInFlight].
+func (a *api) lockKey(ctx context.Context, s idempotency.Scope) (release func(), waited bool, err error) {
+	mine := make(chan struct{}) // closed when this request has ended
+	for {
+		other, held := a.keys.LoadOrStore(s, mine)
+		if !held {
+			return func() { a.keys.Delete(s); close(mine) }, waited, nil
+		}
+		waited = true
+		select {
+		case <-other.(chan struct{}): //nolint:errcheck,forcetypeassert // Only such channels are stored.
+		case <-ctx.Done():
+			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
+				return nil, true, cause
+			}
+			return nil, true, idempotency.ErrInFlight
+		}
+	}
+}
+
 // scopeOf returns where the key of a request is unique: for the caller. If an admin or an unauthenticated caller
 // places an order, it is the customer of the order. An admin does not share the keys of customers.
 func scopeOf(in *requestState, request any, route string) idempotency.Scope {
@@ -122,83 +148,35 @@ func refusalOf(err error) (answer idempotency.Answer, final bool) {
 	return idempotency.Answer{Status: p.Status, Body: p.body()}, final
 }
 
-// rendered returns err with the response to a request that was carried out before, if err has its result.
-func rendered(operation string, err error) error {
-	again, ok := errors.AsType[*idempotency.AnsweredError](err)
-	if !ok || again.Answer.Status != 0 {
-		return err
+// replay returns the response to an operation that was carried out before, if err has its result. The handler's own
+// functions make it from the result. So a replay has the same status, Location and body.
+func replay(c *gin.Context, operation string, err error) (any, error) {
+	before, ok := errors.AsType[*idempotency.AnsweredError](err)
+	if !ok || before.Answer.Status != 0 {
+		return nil, err
 	}
-	answer, err := render(operation, again.Answer.Body)
-	if err != nil {
-		return fmt.Errorf("answer %s again: %w", operation, err)
-	}
-	return &idempotency.AnsweredError{Answer: answer}
-}
-
-// render returns the response to an operation that succeeded with result, byte for byte as its handler gives it.
-func render(operation string, result []byte) (idempotency.Answer, error) {
 	var (
-		o    order.Order
-		l    stock.Level
-		page recording
-		err  error
+		o      order.Order
+		l      stock.Level
+		result any = &o
 	)
 	if operation == "RestockSKU" {
-		err = json.Unmarshal(result, &l)
-	} else {
-		err = json.Unmarshal(result, &o)
+		result = &l
 	}
-	if err != nil {
-		return idempotency.Answer{}, err
+	if err := json.Unmarshal(before.Answer.Body, result); err != nil {
+		return nil, fmt.Errorf("answer %s again: %w", operation, err)
 	}
+	c.Header(replayedHeader, "true")
 	switch operation {
 	case "PlaceOrder":
-		err = placed(o).VisitPlaceOrderResponse(&page)
+		return placed(o), nil
 	case "PayOrder":
-		err = paid(o).VisitPayOrderResponse(&page)
+		return paid(o), nil
 	case "CancelOrder":
-		err = cancelled(o).VisitCancelOrderResponse(&page)
+		return cancelled(o), nil
 	case "ExtendOrder":
-		err = extended(o).VisitExtendOrderResponse(&page)
-	case "RestockSKU":
-		err = restocked(l).VisitRestockSKUResponse(&page)
+		return extended(o), nil
 	default:
-		err = errors.New("the operation takes no key")
+		return restocked(l), nil
 	}
-	return idempotency.Answer{Status: page.status, Location: page.header.Get("Location"), Body: page.body.Bytes()}, err
-}
-
-// recording is a [http.ResponseWriter] that keeps what is written.
-type recording struct {
-	status int
-	header http.Header
-	body   bytes.Buffer
-}
-
-// Header implements [http.ResponseWriter], and so do the others.
-func (r *recording) Header() http.Header {
-	if r.header == nil {
-		r.header = make(http.Header)
-	}
-	return r.header
-}
-
-// WriteHeader implements [http.ResponseWriter].
-func (r *recording) WriteHeader(status int) { r.status = status }
-
-// Write implements [http.ResponseWriter].
-func (r *recording) Write(p []byte) (int, error) { return r.body.Write(p) }
-
-// writeReplay answers as an equal request was answered.
-func writeReplay(c *gin.Context, a idempotency.Answer) {
-	contentType := "application/json"
-	if a.Status >= http.StatusBadRequest {
-		contentType = problemJSON
-	}
-	if a.Location != "" {
-		c.Header("Location", a.Location)
-	}
-	c.Header("Idempotent-Replayed", "true")
-	c.Abort()
-	c.Data(a.Status, contentType, a.Body)
 }

@@ -2,57 +2,31 @@ package httpapi
 
 import (
 	"net/http"
+	"regexp"
 	"strings"
 
 	"example.com/shop/internal/idempotency"
 )
 
-const keyHeader = "Idempotency-Key"
+var (
+	// keyForm matches a key of printable ASCII characters. In quotes it is a string of structured fields (RFC 9651)
+	// without parameters. Most clients send no quotes. Then the key has no space, comma, quote or backslash, because
+	// a proxy may have joined two keys.
+	keyForm = regexp.MustCompile(`^(?:"((?:[ !#-\[\]-~]|\\["\\])+)"|([!#-+\--\[\]-~]+))$`)
 
-// idempotencyKey returns the key of a request, or an empty string. A key is a string of structured fields (RFC 9651)
-// in quotes and without parameters. Most clients send no quotes. Then the key must have no space, comma, quote or
-// backslash, because a proxy may have joined two keys.
+	unescapeKey = strings.NewReplacer(`\"`, `"`, `\\`, `\`)
+)
+
+// idempotencyKey returns the key of a request, or an empty string.
 func idempotencyKey(h http.Header) (string, error) {
 	fields := h.Values(keyHeader)
 	if len(fields) == 0 {
 		return "", nil
 	}
-	key, ok := "", false
-	if len(fields) == 1 {
-		key, ok = parseKey(fields[0])
-	}
-	if !ok {
-		return "", refuse(TypeMalformedRequest, keyHeader+" must be one key of 1 to 255 printable ASCII characters, in quotes or without.")
-	}
-	return key, nil
-}
-
-func parseKey(field string) (key string, ok bool) {
-	if inner, quoted := strings.CutPrefix(field, `"`); quoted {
-		key, ok = unquoteKey(inner)
-	} else {
-		key, ok = field, !strings.ContainsAny(field, " ,\"\\")
-	}
-	unprintable := strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' })
-	if !ok || unprintable || key == "" || len(key) > idempotency.MaxKey {
-		return "", false
-	}
-	return key, true
-}
-
-// unquoteKey reads the text after the opening quote. Only quotes and backslashes are escaped.
-func unquoteKey(s string) (key string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '"':
-			return b.String(), i == len(s)-1
-		case '\\':
-			if i++; i == len(s) || s[i] != '"' && s[i] != '\\' {
-				return "", false
-			}
+	if form := keyForm.FindStringSubmatch(fields[0]); form != nil && len(fields) == 1 {
+		if key := unescapeKey.Replace(form[1]) + form[2]; len(key) <= idempotency.MaxKey {
+			return key, nil
 		}
-		b.WriteByte(s[i])
 	}
-	return "", false
+	return "", refuse(TypeMalformedRequest, keyHeader+" must be one key of 1 to 255 printable ASCII characters, in quotes or without.")
 }

@@ -25,7 +25,7 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		if err == nil && !reflect.DeepEqual(value, any(want)) {
+		if err == nil && !reflect.DeepEqual(value, want) {
 			t.Errorf("%q reads as %v, want %v", data, value, want)
 		}
 	})

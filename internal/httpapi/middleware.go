@@ -22,21 +22,15 @@ func (a *api) commonHeaders(next http.Handler) http.Handler {
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'") // only responses below /docs are pages
 		h.Set("X-Content-Type-Options", "nosniff")
-		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, headAsGet(r))
+		if r.Method == http.MethodHead { // the server omits the body of a GET in its place (RFC 9110, 9.3.2)
+			r = r.WithContext(context.WithValue(r.Context(), headKey{}, true))
+			r.Method = http.MethodGet
+		}
+		next.ServeHTTP(&response{ResponseWriter: w, drain: a.Drain}, r)
 	})
 }
 
 type headKey struct{}
-
-// headAsGet turns HEAD into GET, whose body the server omits (RFC 9110, 9.3.2).
-func headAsGet(r *http.Request) *http.Request {
-	if r.Method != http.MethodHead {
-		return r
-	}
-	get := r.WithContext(context.WithValue(r.Context(), headKey{}, true))
-	get.Method = http.MethodGet
-	return get
-}
 
 // noMethod refuses a method that the path does not have.
 func (a *api) noMethod(c *gin.Context) {
@@ -74,13 +68,12 @@ const answerTime = 5 * time.Second
 // limitTime sets the deadline of the request, unless its response is a stream. The wait that the
 // client prefers is added, and the server's write deadline moves accordingly.
 func (a *api) limitTime(c *gin.Context) {
-	in := &requestState{rule: a.rules[c.Request.Method+" "+c.FullPath()]}
-	limit := a.RequestTimeout
-	if in.rule.has("Prefer") {
-		in.prefer = parsePrefer(c.Request.Header.Values("Prefer"))
-		limit += in.prefer.wait
+	in := &requestState{rule: a.rules[c.Request.Method+" "+c.FullPath()], header: c.Request.Header}
+	if in.rule.prefer {
+		in.prefer = parsePrefer(strings.Join(in.header.Values("Prefer"), ","))
 	}
-	if in.prefer.wait > 0 {
+	limit := a.RequestTimeout + in.prefer.Wait
+	if in.prefer.Wait > 0 {
 		err := http.NewResponseController(c.Writer).SetWriteDeadline(time.Now().Add(limit + answerTime))
 		if err != nil && !errors.Is(err, http.ErrNotSupported) {
 			a.Logger.WarnContext(c.Request.Context(), "write deadline not extended, response may be cut off", "error", err)
@@ -125,7 +118,8 @@ func (a *api) recoverPanic(c *gin.Context) {
 		if c.Writer.Written() {
 			panic(http.ErrAbortHandler)
 		}
-		writeProblem(c, newProblem(TypeInternal, internalDetail))
+		p := newProblem(TypeInternal, internalDetail)
+		writeProblem(c, p.Status, p.body())
 	}()
 	c.Next()
 }

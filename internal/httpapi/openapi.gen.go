@@ -681,9 +681,6 @@ type SubscribeEventsParams struct {
 
 	// Order Only events about the order with this id.
 	Order *OrderID `form:"order,omitempty" json:"order,omitempty"`
-
-	// LastEventID The `id` that was received last. After an unknown id the stream begins with a reset.
-	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
 // ListOrdersParams defines parameters for ListOrders.
@@ -701,44 +698,6 @@ type ListOrdersParams struct {
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
-// PlaceOrderParams defines parameters for PlaceOrder.
-type PlaceOrderParams struct {
-	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
-	// with quotes around them or without.
-	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
-
-	// Prefer `wait=N`, `respond-async`, or both, with N up to 30 seconds; more counts
-	// as 30. Other preferences are ignored.
-	Prefer *Prefer `json:"Prefer,omitempty"`
-}
-
-// GetOrderParams defines parameters for GetOrder.
-type GetOrderParams struct {
-	// IfNoneMatch Answer 304 if the ETag is one of these.
-	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
-}
-
-// CancelOrderParams defines parameters for CancelOrder.
-type CancelOrderParams struct {
-	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
-	// with quotes around them or without.
-	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
-}
-
-// ExtendOrderParams defines parameters for ExtendOrder.
-type ExtendOrderParams struct {
-	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
-	// with quotes around them or without.
-	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
-}
-
-// PayOrderParams defines parameters for PayOrder.
-type PayOrderParams struct {
-	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
-	// with quotes around them or without.
-	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
-}
-
 // ListSKUsParams defines parameters for ListSKUs.
 type ListSKUsParams struct {
 	// Cursor The `next` of the previous page. It is the name of the last SKU of that page.
@@ -750,19 +709,6 @@ type ListSKUsParams struct {
 
 	// Limit The largest number of SKUs on the page.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
-}
-
-// GetSKUParams defines parameters for GetSKU.
-type GetSKUParams struct {
-	// IfNoneMatch Answer 304 if the ETag is one of these.
-	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
-}
-
-// RestockSKUParams defines parameters for RestockSKU.
-type RestockSKUParams struct {
-	// IdempotencyKey 1 to 255 printable ASCII characters that nobody else uses for this path, such as a UUID;
-	// with quotes around them or without.
-	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListTimersParams defines parameters for ListTimers.
@@ -830,34 +776,34 @@ type ServerInterface interface {
 	ListOrders(c *gin.Context, params ListOrdersParams)
 	// PlaceOrder Place an order
 	// (POST /api/v1/orders)
-	PlaceOrder(c *gin.Context, params PlaceOrderParams)
+	PlaceOrder(c *gin.Context)
 	// GetOrder Read an order
 	// (GET /api/v1/orders/{id})
-	GetOrder(c *gin.Context, id PathOrder, params GetOrderParams)
+	GetOrder(c *gin.Context, id PathOrder)
 	// CancelOrder Cancel an order
 	// (POST /api/v1/orders/{id}/cancel)
-	CancelOrder(c *gin.Context, id PathOrder, params CancelOrderParams)
+	CancelOrder(c *gin.Context, id PathOrder)
 	// ExtendOrder Give an order more time
 	// (POST /api/v1/orders/{id}/extend)
-	ExtendOrder(c *gin.Context, id PathOrder, params ExtendOrderParams)
+	ExtendOrder(c *gin.Context, id PathOrder)
 	// ListMovements List the movements of an order
 	// (GET /api/v1/orders/{id}/movements)
 	ListMovements(c *gin.Context, id PathOrder)
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
-	PayOrder(c *gin.Context, id PathOrder, params PayOrderParams)
+	PayOrder(c *gin.Context, id PathOrder)
 	// ListSKUs List SKUs
 	// (GET /api/v1/skus)
 	ListSKUs(c *gin.Context, params ListSKUsParams)
 	// GetSKU Read a SKU
 	// (GET /api/v1/skus/{sku})
-	GetSKU(c *gin.Context, sku PathSKU, params GetSKUParams)
+	GetSKU(c *gin.Context, sku PathSKU)
 	// CreateSKU Create a SKU
 	// (PUT /api/v1/skus/{sku})
 	CreateSKU(c *gin.Context, sku PathSKU)
 	// RestockSKU Add units
 	// (POST /api/v1/skus/{sku}/restock)
-	RestockSKU(c *gin.Context, sku PathSKU, params RestockSKUParams)
+	RestockSKU(c *gin.Context, sku PathSKU)
 	// ListStrategies List strategies
 	// (GET /api/v1/strategies)
 	ListStrategies(c *gin.Context)
@@ -991,27 +937,6 @@ func (siw *ServerInterfaceWrapper) SubscribeEvents(c *gin.Context) {
 		return
 	}
 
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Last-Event-ID" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
-		var LastEventID string
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Last-Event-ID, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Last-Event-ID: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.LastEventID = &LastEventID
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1089,52 +1014,6 @@ func (siw *ServerInterfaceWrapper) ListOrders(c *gin.Context) {
 // PlaceOrder operation middleware
 func (siw *ServerInterfaceWrapper) PlaceOrder(c *gin.Context) {
 
-	var err error
-	_ = err
-
-	// Parameter object where we will unmarshal all parameters from the context
-	var params PlaceOrderParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Idempotency-Key" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey IdempotencyKey
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IdempotencyKey = &IdempotencyKey
-
-	}
-
-	// ------------- Optional header parameter "Prefer" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
-		var Prefer Prefer
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Prefer, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Prefer: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.Prefer = &Prefer
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1142,7 +1021,7 @@ func (siw *ServerInterfaceWrapper) PlaceOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.PlaceOrder(c, params)
+	siw.Handler.PlaceOrder(c)
 }
 
 // GetOrder operation middleware
@@ -1160,30 +1039,6 @@ func (siw *ServerInterfaceWrapper) GetOrder(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params GetOrderParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "If-None-Match" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
-		var IfNoneMatch IfNoneMatch
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IfNoneMatch = &IfNoneMatch
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1191,7 +1046,7 @@ func (siw *ServerInterfaceWrapper) GetOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.GetOrder(c, id, params)
+	siw.Handler.GetOrder(c, id)
 }
 
 // CancelOrder operation middleware
@@ -1209,30 +1064,6 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params CancelOrderParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Idempotency-Key" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey IdempotencyKey
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IdempotencyKey = &IdempotencyKey
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1240,7 +1071,7 @@ func (siw *ServerInterfaceWrapper) CancelOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.CancelOrder(c, id, params)
+	siw.Handler.CancelOrder(c, id)
 }
 
 // ExtendOrder operation middleware
@@ -1258,30 +1089,6 @@ func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params ExtendOrderParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Idempotency-Key" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey IdempotencyKey
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IdempotencyKey = &IdempotencyKey
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1289,7 +1096,7 @@ func (siw *ServerInterfaceWrapper) ExtendOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.ExtendOrder(c, id, params)
+	siw.Handler.ExtendOrder(c, id)
 }
 
 // ListMovements operation middleware
@@ -1332,30 +1139,6 @@ func (siw *ServerInterfaceWrapper) PayOrder(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params PayOrderParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Idempotency-Key" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey IdempotencyKey
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IdempotencyKey = &IdempotencyKey
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1363,7 +1146,7 @@ func (siw *ServerInterfaceWrapper) PayOrder(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.PayOrder(c, id, params)
+	siw.Handler.PayOrder(c, id)
 }
 
 // ListSKUs operation middleware
@@ -1424,30 +1207,6 @@ func (siw *ServerInterfaceWrapper) GetSKU(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params GetSKUParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "If-None-Match" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("If-None-Match")]; found {
-		var IfNoneMatch IfNoneMatch
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for If-None-Match, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "If-None-Match", valueList[0], &IfNoneMatch, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter If-None-Match: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IfNoneMatch = &IfNoneMatch
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1455,7 +1214,7 @@ func (siw *ServerInterfaceWrapper) GetSKU(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.GetSKU(c, sku, params)
+	siw.Handler.GetSKU(c, sku)
 }
 
 // CreateSKU operation middleware
@@ -1498,30 +1257,6 @@ func (siw *ServerInterfaceWrapper) RestockSKU(c *gin.Context) {
 		return
 	}
 
-	// Parameter object where we will unmarshal all parameters from the context
-	var params RestockSKUParams
-
-	headers := c.Request.Header
-
-	// ------------- Optional header parameter "Idempotency-Key" -------------
-	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey IdempotencyKey
-		n := len(valueList)
-		if n != 1 {
-			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
-			return
-		}
-
-		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
-		if err != nil {
-			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
-			return
-		}
-
-		params.IdempotencyKey = &IdempotencyKey
-
-	}
-
 	for _, middleware := range siw.HandlerMiddlewares {
 		middleware(c)
 		if c.IsAborted() {
@@ -1529,7 +1264,7 @@ func (siw *ServerInterfaceWrapper) RestockSKU(c *gin.Context) {
 		}
 	}
 
-	siw.Handler.RestockSKU(c, sku, params)
+	siw.Handler.RestockSKU(c, sku)
 }
 
 // ListStrategies operation middleware
@@ -2003,8 +1738,7 @@ func (response ListOrders200JSONResponse) VisitListOrdersResponse(w http.Respons
 }
 
 type PlaceOrderRequestObject struct {
-	Params PlaceOrderParams
-	Body   *PlaceOrderJSONRequestBody
+	Body *PlaceOrderJSONRequestBody
 }
 
 type PlaceOrderResponseObject interface {
@@ -2088,8 +1822,7 @@ func (response PlaceOrder202JSONResponse) VisitPlaceOrderResponse(w http.Respons
 }
 
 type GetOrderRequestObject struct {
-	ID     PathOrder `json:"id"`
-	Params GetOrderParams
+	ID PathOrder `json:"id"`
 }
 
 type GetOrderResponseObject interface {
@@ -2133,8 +1866,7 @@ func (response GetOrder304Response) VisitGetOrderResponse(w http.ResponseWriter)
 }
 
 type CancelOrderRequestObject struct {
-	ID     PathOrder `json:"id"`
-	Params CancelOrderParams
+	ID PathOrder `json:"id"`
 }
 
 type CancelOrderResponseObject interface {
@@ -2166,9 +1898,8 @@ func (response CancelOrder200JSONResponse) VisitCancelOrderResponse(w http.Respo
 }
 
 type ExtendOrderRequestObject struct {
-	ID     PathOrder `json:"id"`
-	Params ExtendOrderParams
-	Body   *ExtendOrderJSONRequestBody
+	ID   PathOrder `json:"id"`
+	Body *ExtendOrderJSONRequestBody
 }
 
 type ExtendOrderResponseObject interface {
@@ -2230,9 +1961,8 @@ func (response ListMovements200JSONResponse) VisitListMovementsResponse(w http.R
 }
 
 type PayOrderRequestObject struct {
-	ID     PathOrder `json:"id"`
-	Params PayOrderParams
-	Body   *PayOrderJSONRequestBody
+	ID   PathOrder `json:"id"`
+	Body *PayOrderJSONRequestBody
 }
 
 type PayOrderResponseObject interface {
@@ -2286,8 +2016,7 @@ func (response ListSKUs200JSONResponse) VisitListSKUsResponse(w http.ResponseWri
 }
 
 type GetSKURequestObject struct {
-	SKU    PathSKU `json:"sku"`
-	Params GetSKUParams
+	SKU PathSKU `json:"sku"`
 }
 
 type GetSKUResponseObject interface {
@@ -2368,9 +2097,8 @@ func (response CreateSKU201JSONResponse) VisitCreateSKUResponse(w http.ResponseW
 }
 
 type RestockSKURequestObject struct {
-	SKU    PathSKU `json:"sku"`
-	Params RestockSKUParams
-	Body   *RestockSKUJSONRequestBody
+	SKU  PathSKU `json:"sku"`
+	Body *RestockSKUJSONRequestBody
 }
 
 type RestockSKUResponseObject interface {
@@ -2883,10 +2611,8 @@ func (sh *strictHandler) ListOrders(ctx *gin.Context, params ListOrdersParams) {
 }
 
 // PlaceOrder operation middleware
-func (sh *strictHandler) PlaceOrder(ctx *gin.Context, params PlaceOrderParams) {
+func (sh *strictHandler) PlaceOrder(ctx *gin.Context) {
 	var request PlaceOrderRequestObject
-
-	request.Params = params
 
 	var body PlaceOrderJSONRequestBody
 	var err error
@@ -2927,11 +2653,10 @@ func (sh *strictHandler) PlaceOrder(ctx *gin.Context, params PlaceOrderParams) {
 }
 
 // GetOrder operation middleware
-func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder, params GetOrderParams) {
+func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder) {
 	var request GetOrderRequestObject
 
 	request.ID = id
-	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.GetOrder(ctx, request.(GetOrderRequestObject))
@@ -2954,11 +2679,10 @@ func (sh *strictHandler) GetOrder(ctx *gin.Context, id PathOrder, params GetOrde
 }
 
 // CancelOrder operation middleware
-func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder, params CancelOrderParams) {
+func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder) {
 	var request CancelOrderRequestObject
 
 	request.ID = id
-	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.CancelOrder(ctx, request.(CancelOrderRequestObject))
@@ -2981,11 +2705,10 @@ func (sh *strictHandler) CancelOrder(ctx *gin.Context, id PathOrder, params Canc
 }
 
 // ExtendOrder operation middleware
-func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder, params ExtendOrderParams) {
+func (sh *strictHandler) ExtendOrder(ctx *gin.Context, id PathOrder) {
 	var request ExtendOrderRequestObject
 
 	request.ID = id
-	request.Params = params
 
 	var body ExtendOrderJSONRequestBody
 	var err error
@@ -3052,11 +2775,10 @@ func (sh *strictHandler) ListMovements(ctx *gin.Context, id PathOrder) {
 }
 
 // PayOrder operation middleware
-func (sh *strictHandler) PayOrder(ctx *gin.Context, id PathOrder, params PayOrderParams) {
+func (sh *strictHandler) PayOrder(ctx *gin.Context, id PathOrder) {
 	var request PayOrderRequestObject
 
 	request.ID = id
-	request.Params = params
 
 	var body PayOrderJSONRequestBody
 	var err error
@@ -3123,11 +2845,10 @@ func (sh *strictHandler) ListSKUs(ctx *gin.Context, params ListSKUsParams) {
 }
 
 // GetSKU operation middleware
-func (sh *strictHandler) GetSKU(ctx *gin.Context, sku PathSKU, params GetSKUParams) {
+func (sh *strictHandler) GetSKU(ctx *gin.Context, sku PathSKU) {
 	var request GetSKURequestObject
 
 	request.SKU = sku
-	request.Params = params
 
 	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
 		return sh.ssi.GetSKU(ctx, request.(GetSKURequestObject))
@@ -3194,11 +2915,10 @@ func (sh *strictHandler) CreateSKU(ctx *gin.Context, sku PathSKU) {
 }
 
 // RestockSKU operation middleware
-func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU, params RestockSKUParams) {
+func (sh *strictHandler) RestockSKU(ctx *gin.Context, sku PathSKU) {
 	var request RestockSKURequestObject
 
 	request.SKU = sku
-	request.Params = params
 
 	var body RestockSKUJSONRequestBody
 	var err error

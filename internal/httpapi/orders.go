@@ -48,7 +48,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	ctx = requestContext(ctx)
 	in := stateOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
-		Customer: r.Body.CustomerID, Items: items, Key: in.once, Prefer: in.prefer.patience(),
+		Customer: r.Body.CustomerID, Items: items, Key: in.once, Prefer: in.prefer,
 	})
 	if errors.Is(err, order.ErrOutcomeUnknown) {
 		return nil, &unconfirmedError{id: o.ID, error: err}
@@ -116,11 +116,12 @@ func target(ctx context.Context, id string) order.Target {
 // GetOrder implements [StrictServerInterface].
 func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
 	ctx = requestContext(ctx)
-	o, err := a.Orders.Order(ctx, r.ID, stateOf(ctx).owner())
+	in := stateOf(ctx)
+	o, err := a.Orders.Order(ctx, r.ID, in.owner())
 	if err != nil {
 		return nil, err
 	}
-	return tagged{body: orderBody(o), have: r.Params.IfNoneMatch}, nil
+	return tagged{body: orderBody(o), have: in.header.Values("If-None-Match")}, nil
 }
 
 // PayOrder implements [StrictServerInterface].

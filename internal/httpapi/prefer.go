@@ -15,19 +15,12 @@ import (
 // maxWait is the longest time that a client may ask to wait.
 const maxWait = 30 * time.Second
 
-// preference has the preferences of a client (RFC 7240) that orders support.
-type preference struct {
-	async   bool // respond-async
-	bounded bool // wait was given
-	wait    time.Duration
-}
-
-// parsePrefer reads the fields of Prefer. It never fails: unknown and
+// parsePrefer reads a list of preferences (RFC 7240). It never fails: unknown and
 // malformed preferences are ignored, and a longer wait than [maxWait] is [maxWait]. If a preference
 // is given several times, the first one wins.
-func parsePrefer(fields []string) (p preference) {
+func parsePrefer(list string) (p order.Preference) {
 	seen := make(map[string]bool)
-	for _, element := range splitList(strings.Join(fields, ",")) {
+	for _, element := range splitQuoted(list, ',') {
 		// Parameters come after the first semicolon; the preferences here have none.
 		name, value, _ := strings.Cut(splitQuoted(element, ';')[0], "=")
 		name = strings.ToLower(strings.Trim(name, " \t"))
@@ -41,9 +34,9 @@ func parsePrefer(fields []string) (p preference) {
 		}
 		switch name {
 		case "respond-async":
-			p.async = value == ""
+			p.Async = value == ""
 		case "wait":
-			p.wait, p.bounded = seconds(value)
+			p.Wait, p.Bounded = seconds(value)
 		}
 	}
 	return p
@@ -61,9 +54,6 @@ func seconds(s string) (d time.Duration, ok bool) {
 	return time.Duration(n) * time.Second, true
 }
 
-// splitList splits an HTTP list at commas outside of quotes.
-func splitList(s string) []string { return splitQuoted(s, ',') }
-
 // splitQuoted splits s at each sep outside of quotes. Within quotes, a backslash escapes the
 // next character.
 func splitQuoted(s string, sep byte) (parts []string) {
@@ -80,22 +70,6 @@ func splitQuoted(s string, sep byte) (parts []string) {
 		}
 	}
 	return append(parts, s[start:])
-}
-
-// applied returns the value of Preference-Applied.
-func (p preference) applied(queued bool) string {
-	var all []string
-	if queued {
-		all = append(all, "respond-async")
-	}
-	if p.bounded {
-		all = append(all, "wait="+strconv.Itoa(int(p.wait/time.Second)))
-	}
-	return strings.Join(all, ", ")
-}
-
-func (p preference) patience() order.Preference {
-	return order.Preference{Bounded: p.bounded, Wait: p.wait, Async: p.async}
 }
 
 // mayHaveWaited reports whether a request that failed with err may have waited for a lock or for units. No order
@@ -116,10 +90,19 @@ func mayHaveWaited(err error) bool {
 func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		response, err := next(c, request)
-		_, queued := response.(PlaceOrder202JSONResponse)
-		_, replayed := errors.AsType[*idempotency.AnsweredError](err)
-		if applied := stateOf(c.Request.Context()).prefer.applied(queued); applied != "" && !replayed && (err == nil || mayHaveWaited(err)) {
-			c.Header("Preference-Applied", applied)
+		_, refusedBefore := errors.AsType[*idempotency.AnsweredError](err)
+		if refusedBefore || c.Writer.Header().Get(replayedHeader) != "" || err != nil && !mayHaveWaited(err) {
+			return response, err
+		}
+		var applied []string
+		if _, queued := response.(PlaceOrder202JSONResponse); queued {
+			applied = append(applied, "respond-async")
+		}
+		if p := stateOf(c.Request.Context()).prefer; p.Bounded {
+			applied = append(applied, "wait="+strconv.Itoa(int(p.Wait/time.Second)))
+		}
+		if applied != nil {
+			c.Header("Preference-Applied", strings.Join(applied, ", "))
 		}
 		return response, err
 	}

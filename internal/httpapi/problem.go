@@ -147,7 +147,8 @@ func refuse(t ProblemType, detail string) *refusal {
 // must know it.
 func (a *api) refuse(c *gin.Context, err error) {
 	if again, ok := errors.AsType[*idempotency.AnsweredError](err); ok {
-		writeReplay(c, again.Answer)
+		c.Header(replayedHeader, "true")
+		writeProblem(c, again.Answer.Status, again.Answer.Body)
 		return
 	}
 	p := problemOf(err)
@@ -170,7 +171,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 	if lookupType(p.Type).advice.retryAfter {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
-	writeProblem(c, p)
+	writeProblem(c, p.Status, p.body())
 }
 
 // logRefusal logs that a request was refused with p because of err. Errors that all requests get while a store is
@@ -214,10 +215,10 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// writeProblem sends p as the response and skips later handlers.
-func writeProblem(c *gin.Context, p Problem) {
+// writeProblem sends a problem as the response and skips later handlers.
+func writeProblem(c *gin.Context, status int, problem []byte) {
 	c.Abort()
-	c.Data(p.Status, problemJSON, p.body())
+	c.Data(status, problemJSON, problem)
 }
 
 // body returns p as JSON.

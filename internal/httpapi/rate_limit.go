@@ -21,15 +21,18 @@ type Rates interface {
 
 var _ Rates = (*ratelimit.Limiter)(nil)
 
-// limitRate refuses orders and extensions above the rate limit of a customer. It runs before the
-// domain. Payments and cancellations are not limited: they finish an order, and at most one of them changes
+// limitCustomer refuses an order in the name of another customer, and orders and extensions above the rate limit of a
+// customer. It runs before the domain. Payments and cancellations are not limited: they finish an order, and at most one of them changes
 // the order.
-func (a *api) limitRate(next StrictHandlerFunc, _ string) StrictHandlerFunc {
+func (a *api) limitCustomer(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		in, customer := stateOf(c.Request.Context()), ""
 		switch r := request.(type) {
 		case PlaceOrderRequestObject:
 			customer = r.Body.CustomerID
+			if owner := in.owner(); owner != "" && owner != customer {
+				return nil, refuse(TypeForbidden, "The key is that of another customer than customer_id.")
+			}
 		case ExtendOrderRequestObject:
 			customer = in.owner()
 		}

@@ -2,9 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"net/http"
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
+	"example.com/shop/internal/order"
 	"example.com/shop/internal/ratelimit"
 )
 
@@ -12,7 +14,8 @@ import (
 // next handlers.
 type requestState struct {
 	rule    rule
-	prefer  preference
+	header  http.Header
+	prefer  order.Preference
 	caller  identity.Caller
 	key     string               // of idempotency; empty without one
 	payload any                  // the body, parsed; nil without one

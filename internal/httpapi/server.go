@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -113,11 +114,11 @@ func (c Config) withDefaults() Config {
 // api implements the generated [StrictServerInterface].
 type api struct {
 	Config
-	rules    rules
-	sites    *http.CrossOriginProtection
-	keyLocks keyLocks
-	outages  outageLog
-	stores   *readiness
+	rules   rules
+	sites   *http.CrossOriginProtection
+	keys    sync.Map // the idempotency keys of requests at work, see lockKey
+	outages outageLog
+	stores  *readiness
 }
 
 // New returns a handler for the whole service, except for what [NewAdmin] serves.
@@ -155,12 +156,8 @@ func (a *api) engine(serves func(rule) bool) (*gin.Engine, error) {
 	engine.Use(a.telemetry(), a.logRequest, a.recoverPanic, a.limitTime, a.refuseOtherSites)
 	engine.NoRoute(func(c *gin.Context) { a.refuse(c, refuse(TypeNotFound, "There is nothing at this path.")) })
 	engine.NoMethod(a.noMethod)
-	checked := engine.Group("/", a.identify, func(c *gin.Context) {
-		if err := rules.check(c); err != nil {
-			a.refuse(c, err)
-		}
-	})
-	middlewares := []StrictMiddlewareFunc{a.once, a.applyPreferences, a.limitRate, a.refuseOtherCustomers} // the last one runs first
+	checked := engine.Group("/", a.identify, a.check)
+	middlewares := []StrictMiddlewareFunc{a.once, a.applyPreferences, a.limitCustomer} // the last one runs first
 	served := filteredRouter{IRouter: checked, has: func(route string) bool { return serves(rules[route]) }}
 	RegisterHandlersWithOptions(served, NewStrictHandlerWithOptions(a, middlewares, StrictGinServerOptions{
 		RequestErrorHandlerFunc:  a.refuse,

@@ -45,11 +45,12 @@ func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsRe
 
 // GetSKU implements [StrictServerInterface].
 func (a *api) GetSKU(ctx context.Context, r GetSKURequestObject) (GetSKUResponseObject, error) {
-	l, err := a.Stock.Level(requestContext(ctx), r.SKU)
+	ctx = requestContext(ctx)
+	l, err := a.Stock.Level(ctx, r.SKU)
 	if err != nil {
 		return nil, err
 	}
-	return tagged{body: skuBody(l), have: r.Params.IfNoneMatch}, nil
+	return tagged{body: skuBody(l), have: stateOf(ctx).header.Values("If-None-Match")}, nil
 }
 
 // CreateSKU implements [StrictServerInterface].

@@ -34,13 +34,10 @@ type rule struct {
 	admin  bool // the operation is on the listener of NewAdmin
 	access access
 	params openapi3.Parameters
+	key    bool             // the operation takes an Idempotency-Key
+	prefer bool             // the operation takes Prefer
 	body   *openapi3.Schema // nil: the operation takes no body
 	stream bool             // the response is an event stream
-}
-
-// has reports whether the operation has the header parameter.
-func (r rule) has(header string) bool {
-	return r.params.GetByInAndName(openapi3.ParameterInHeader, header) != nil
 }
 
 // accessOf returns the access to an operation with these alternative requirements.
@@ -70,6 +67,8 @@ func loadRules() (rules, error) {
 	for path, item := range doc.Paths.Map() {
 		for method, op := range item.Operations() {
 			r := rule{admin: len(item.Servers) > 0, params: slices.Concat(op.Parameters, item.Parameters)}
+			r.key = r.params.GetByInAndName(openapi3.ParameterInHeader, keyHeader) != nil
+			r.prefer = r.params.GetByInAndName(openapi3.ParameterInHeader, "Prefer") != nil
 			r.access = accessOf(doc.Security)
 			if op.Security != nil {
 				r.access = accessOf(*op.Security)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/gin-gonic/gin"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 const (
@@ -25,65 +26,18 @@ const (
 // check refuses a request that violates the specification. It runs before
 // the generated code binds the request, because that code accepts unknown and duplicate
 // fields, bytes after the object, and any Content-Type.
-func (r rules) check(c *gin.Context) error {
-	rule, ok := r[c.Request.Method+" "+c.FullPath()]
-	if !ok {
-		return errors.New("the route is not in the specification")
+func (a *api) check(c *gin.Context) {
+	in := stateOf(c.Request.Context())
+	err := cmp.Or(in.rule.checkPath(c), in.rule.checkQuery(c.Request.URL.RawQuery))
+	if err == nil && in.rule.key {
+		in.key, err = idempotencyKey(in.header)
 	}
-	rule.joinLists(c.Request.Header)
-	if err := cmp.Or(rule.checkKey(c), rule.checkPath(c), rule.checkQuery(c.Request.URL.RawQuery)); err != nil {
-		return err
+	if err == nil {
+		in.payload, err = in.rule.readBody(c)
 	}
-	if rule.body == nil {
-		return checkNoBody(c.Request)
-	}
-	data, err := readBody(c.Writer, c.Request)
 	if err != nil {
-		return err
+		a.refuse(c, err)
 	}
-	value, err := parse(data)
-	if err != nil {
-		return err
-	}
-	if err := rule.body.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest()); err != nil {
-		return invalid(violations(err, nil)...)
-	}
-	stateOf(c.Request.Context()).payload = value
-	c.Request.Body = checkedBody{io.NopCloser(bytes.NewReader(data)), value}
-	return nil
-}
-
-// checkedBody is a body with its parsed value, so that the generated code does not parse it again.
-type checkedBody struct {
-	io.ReadCloser
-
-	value any
-}
-
-// ValidatedValue returns the parsed body to the generated code.
-func (b checkedBody) ValidatedValue() any { return b.value }
-
-// joinLists joins the lines of list headers, as the generated code expects.
-func (r rule) joinLists(h http.Header) {
-	for _, p := range r.params {
-		name := p.Value.Name
-		if p.Value.In != openapi3.ParameterInHeader || name == keyHeader {
-			continue
-		}
-		if list := strings.Join(h.Values(name), ", "); list != "" {
-			h.Set(name, list)
-		} else {
-			h.Del(name)
-		}
-	}
-}
-
-// checkKey reads the idempotency key if the operation takes one.
-func (r rule) checkKey(c *gin.Context) (err error) {
-	if r.has(keyHeader) {
-		stateOf(c.Request.Context()).key, err = idempotencyKey(c.Request.Header)
-	}
-	return err
 }
 
 func (r rule) checkPath(c *gin.Context) error {
@@ -148,42 +102,49 @@ func checkNoBody(r *http.Request) error {
 	return nil
 }
 
-// readBody reads the body. It must be JSON and at most maxBody bytes.
-func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if !isJSON(r.Header) {
+// readBody returns the parsed body, or nil if the operation takes none. The body must be JSON and at most maxBody bytes.
+func (r rule) readBody(c *gin.Context) (any, error) {
+	if r.body == nil {
+		return nil, checkNoBody(c.Request)
+	}
+	if !isJSON(c.Request.Header) {
 		return nil, refuse(TypeUnsupportedMediaType, "The body must be sent as application/json, in UTF-8 and without Content-Encoding.")
 	}
-	const tooLarge = "The body is larger than 64 KiB."
-	if r.ContentLength > maxBody {
-		return nil, refuse(TypeBodyTooLarge, tooLarge)
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if err == nil {
-		return data, nil
-	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, maxBody))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, refuse(TypeBodyTooLarge, tooLarge)
+		return nil, refuse(TypeBodyTooLarge, "The body is larger than 64 KiB.")
 	}
-	return nil, refuse(TypeMalformedRequest, "The body could not be read.")
+	if err != nil {
+		return nil, refuse(TypeMalformedRequest, "The body could not be read.")
+	}
+	value, err := parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.body.VisitJSON(value, openapi3.MultiErrors(), openapi3.VisitAsRequest()); err != nil {
+		return nil, invalid(violations(err, nil)...)
+	}
+	c.Request.Body = checkedBody{io.NopCloser(bytes.NewReader(data)), value}
+	return value, nil
 }
 
+// checkedBody is the parsed value of a body, so that the generated code does not parse it again.
+type checkedBody struct {
+	io.ReadCloser
+
+	value any
+}
+
+// ValidatedValue returns the parsed body to the generated code.
+func (b checkedBody) ValidatedValue() any { return b.value }
+
 func isJSON(h http.Header) bool {
-	types := h.Values("Content-Type")
-	if len(types) != 1 || len(h.Values("Content-Encoding")) > 0 {
-		return false
-	}
-	if types[0] == "application/json" {
-		return true
-	}
-	mediaType, params, err := mime.ParseMediaType(types[0])
-	if err != nil || mediaType != "application/json" {
-		return false
-	}
-	charset, ok := params["charset"]
-	if ok {
+	mediaType, params, err := mime.ParseMediaType(h.Get("Content-Type"))
+	if charset, ok := params["charset"]; ok && strings.EqualFold(charset, "utf-8") {
 		delete(params, "charset")
 	}
-	return len(params) == 0 && (!ok || strings.EqualFold(charset, "utf-8"))
+	return err == nil && mediaType == "application/json" && len(params) == 0 &&
+		len(h.Values("Content-Type")) == 1 && len(h.Values("Content-Encoding")) == 0
 }
 
 // violations appends the first places at which a body violates its schema, each
@@ -200,7 +161,11 @@ func violations(err error, found []Violation) []Violation {
 	}
 	v := Violation{Pointer: "#", Detail: "does not have the required form"}
 	if e, ok := errors.AsType[*openapi3.SchemaError](err); ok {
-		v = Violation{Pointer: pointer(e.JSONPointer()), Detail: shorten(e.Reason)}
+		var place jsontext.Pointer
+		for _, name := range e.JSONPointer() {
+			place = place.AppendToken(name)
+		}
+		v = Violation{Pointer: pointer(place), Detail: shorten(e.Reason)}
 		if e.SchemaField == "pattern" {
 			v.Detail = "must be: " + e.Schema.Description
 		}

@@ -49,9 +49,8 @@ type Scope struct {
 
 // Answer is what was answered: the result of a request that was carried out, or the response that refused it.
 type Answer struct {
-	Status   int    // 0: Body is the result in JSON, from which the same response can be made again
-	Location string // of what was created; may be empty
-	Body     []byte
+	Status int // 0: Body is the result in JSON, from which the same response can be made again
+	Body   []byte
 }
 
 // Result returns the answer to a request that was carried out.

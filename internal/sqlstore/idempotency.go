@@ -61,14 +61,13 @@ func (l *lookUp) answer(r *idempotency.Request) (a idempotency.Answer, found boo
 	case !bytes.Equal(l.row.Hash, r.Hash[:]):
 		return idempotency.Answer{}, false, idempotency.ErrReused
 	}
-	return idempotency.Answer{Status: l.row.Status, Location: l.row.Location, Body: l.row.Body}, true, nil
+	return idempotency.Answer{Status: l.row.Status, Body: l.row.Body}, true, nil
 }
 
 type answerRow struct {
 	CustomerID, Route, IdemKey string
 	Hash                       []byte
 	Status                     int
-	Location                   string
 	Body                       []byte
 }
 
@@ -135,7 +134,7 @@ func readAnswers(db *gorm.DB, asked []*lookUp) error {
 		args = append(args, l.scope.Customer, l.scope.Route, l.scope.Key)
 	}
 	var rows []answerRow
-	err := db.Raw("SELECT customer_id, route, idem_key, hash, status, location, body FROM idempotency_keys WHERE "+
+	err := db.Raw("SELECT customer_id, route, idem_key, hash, status, body FROM idempotency_keys WHERE "+
 		one+strings.Repeat(" OR "+one, len(asked)-1), args...).Scan(&rows).Error
 	if err != nil {
 		return err

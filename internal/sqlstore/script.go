@@ -116,7 +116,7 @@ func (c *script) answers(s *Store, answers []answer) error {
 		x, y := a.once.Scope, b.once.Scope
 		return cmp.Or(cmp.Compare(x.Customer, y.Customer), cmp.Compare(x.Route, y.Route), cmp.Compare(x.Key, y.Key))
 	})
-	args := make([]any, 0, 7*len(answers))
+	args := make([]any, 0, 6*len(answers))
 	for _, a := range answers {
 		if err := fits(a.once.Scope); err != nil {
 			return err
@@ -125,9 +125,9 @@ func (c *script) answers(s *Store, answers []answer) error {
 		if body == nil {
 			body = []byte{} // nil would be NULL
 		}
-		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, a.Location, body)
+		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, body)
 	}
 	c.repeat("idempotency_keys", "customer_id, route, idem_key, hash, status, location, body, created_at",
-		"(?, ?, ?, ?, ?, ?, ?, "+s.dialect.now+")", args)
+		"(?, ?, ?, ?, ?, '', ?, "+s.dialect.now+")", args)
 	return nil
 }

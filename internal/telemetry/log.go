@@ -26,11 +26,11 @@ func NewTextLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	}}))
 }
 
-func withTraces(h slog.Handler) *slog.Logger { return slog.New(&traced{inner: h, outer: h}) }
+func withTraces(h slog.Handler) *slog.Logger { return slog.New(&traced{Handler: h, outer: h}) }
 
 // traced adds the ids of the span in the context to each record.
 type traced struct {
-	inner slog.Handler // with every attribute and group of the logger
+	slog.Handler // with every attribute and group of the logger
 
 	// The ids belong at the top level, whatever group the logger has open. So with a group, outer gets them, the
 	// handler before the first group. Then the rest is applied again on top.
@@ -38,14 +38,11 @@ type traced struct {
 	rest  []func(slog.Handler) slog.Handler
 }
 
-// Enabled implements [slog.Handler].
-func (h *traced) Enabled(ctx context.Context, l slog.Level) bool { return h.inner.Enabled(ctx, l) }
-
 // Handle implements [slog.Handler].
 func (h *traced) Handle(ctx context.Context, r slog.Record) error {
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() {
-		return h.inner.Handle(ctx, r)
+		return h.Handler.Handle(ctx, r)
 	}
 	ids := []slog.Attr{
 		slog.String("trace_id", sc.TraceID().String()),
@@ -54,7 +51,7 @@ func (h *traced) Handle(ctx context.Context, r slog.Record) error {
 	if len(h.rest) == 0 {
 		r = r.Clone() // another handler may hold the same record
 		r.AddAttrs(ids...)
-		return h.inner.Handle(ctx, r)
+		return h.Handler.Handle(ctx, r)
 	}
 	out := h.outer.WithAttrs(ids)
 	for _, step := range h.rest {
@@ -69,8 +66,8 @@ func (h *traced) WithAttrs(attrs []slog.Attr) slog.Handler {
 	if len(h.rest) > 0 {
 		return h.then(with)
 	}
-	inner := with(h.inner)
-	return &traced{inner: inner, outer: inner}
+	inner := with(h.Handler)
+	return &traced{Handler: inner, outer: inner}
 }
 
 // WithGroup implements [slog.Handler].
@@ -83,5 +80,5 @@ func (h *traced) WithGroup(name string) slog.Handler {
 
 // then returns h with one more step behind the first group.
 func (h *traced) then(step func(slog.Handler) slog.Handler) *traced {
-	return &traced{inner: step(h.inner), outer: h.outer, rest: append(slices.Clip(h.rest), step)}
+	return &traced{Handler: step(h.Handler), outer: h.outer, rest: append(slices.Clip(h.rest), step)}
 }

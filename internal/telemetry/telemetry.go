@@ -142,7 +142,10 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 	opts := []sdkmetric.Option{
 		sdkmetric.WithResource(res),
 		sdkmetric.WithReader(page),
-		sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: "http.server.*"}, sdkmetric.Stream{AttributeFilter: bounded})),
+		sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: "http.server.*"}, sdkmetric.Stream{
+			// The other labels of HTTP metrics have values that a client can choose: the Host header has a host and a port.
+			AttributeFilter: attribute.NewAllowKeysFilter(semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey),
+		})),
 	}
 	if export {
 		e, err := otlpmetrichttp.New(ctx)
@@ -161,16 +164,6 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 	})
 	t.shutdown = append(t.shutdown, mp.Shutdown)
 	return nil
-}
-
-// bounded keeps the labels of HTTP metrics whose values a client cannot choose. It drops the host and
-// port, which come from the Host header.
-func bounded(kv attribute.KeyValue) bool {
-	switch kv.Key {
-	case semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey:
-		return true
-	}
-	return false
 }
 
 // Shutdown exports pending spans and metrics and stops. It blocks until the export

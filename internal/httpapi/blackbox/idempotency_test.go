@@ -216,12 +216,15 @@ func TestConcurrencyLimitIsNotStored(t *testing.T) {
 // TestReplayFromTheDomain is what another instance was faster with.
 func TestReplayFromTheDomain(t *testing.T) {
 	t.Parallel()
-	body := []byte(`{"from":"elsewhere"}` + "\n")
-	s := newHandler(t, httpapi.Config{Orders: failing(fmt.Errorf("late: %w", &idempotency.AnsweredError{Answer: idempotency.Answer{
-		Status: http.StatusCreated, Location: orders + "/" + someOrder, Body: body,
-	}}))})
+	placed := fake{func(context.Context) (order.Order, error) { return someOrderOf("c1"), nil }}
+	_, _, want := newHandler(t, httpapi.Config{Orders: placed}).do(post(basket))
+	answer, err := idempotency.Result(someOrderOf("c1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newHandler(t, httpapi.Config{Orders: failing(fmt.Errorf("late: %w", &idempotency.AnsweredError{Answer: answer}))})
 	status, header, got := s.do(post(basket, "Idempotency-Key", "k1", "Prefer", "wait=1"))
-	if status != http.StatusCreated || string(got) != string(body) || header.Get("Location") != orders+"/"+someOrder ||
+	if status != http.StatusCreated || string(got) != string(want) || header.Get("Location") != orders+"/"+someOrder ||
 		header.Get("Idempotent-Replayed") != "true" || header.Get("Content-Type") != jsonType || header.Get("Preference-Applied") != "" {
 		t.Errorf("%d %v %s", status, header, got)
 	}
