@@ -22,8 +22,8 @@ type Rates interface {
 var _ Rates = (*ratelimit.Limiter)(nil)
 
 // limitCustomer refuses an order in the name of another customer, and orders and extensions above the rate limit of a
-// customer. It runs before the domain. Payments and cancellations are not limited: they finish an order, and at most one of them changes
-// the order.
+// customer. It runs before the domain. Payments and cancellations are not limited: they finish an order, and at most
+// one of them changes the order.
 func (a *api) limitCustomer(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		in, customer := stateOf(c.Request.Context()), ""
