@@ -54,57 +54,69 @@ func skusOfClaims(b *order.Batch) []string {
 	return skus
 }
 
-// commit commits batches. A wait that is not 0 bounds how long they wait for rows and keys.
+// commit commits batches in one transaction. A wait that is not 0 bounds how long the transaction waits for rows and
+// keys. Deadlocks and a busy database are retried by inTx. After any other failure that repair can resolve, the
+// requests that are still without an answer get a new transaction, [sqldb.MaxRetries] times at most.
 func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Duration) error {
+	if err := s.resolveEarlier(ctx, batches); err != nil {
+		return err
+	}
 	for try := 0; ; try++ {
-		b := newTransaction(s, batches, wait)
-		if len(b.requests) == 0 {
+		t := newTransaction(s, batches, wait)
+		if len(t.requests) == 0 {
 			return nil
 		}
-		doubt := slices.ContainsFunc(b.requests, func(r *order.Request) bool { return r.Uncertain })
-		err := b.read(ctx)
+		err := t.read(ctx)
+		if err == nil {
+			err = s.inTx(ctx, t.place)
+		}
 		switch {
-		case doubt && err != nil:
-			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-		case doubt:
-			if err := b.answerStored(ctx, false); err != nil {
-				return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-			}
-			for _, r := range b.requests {
-				r.Uncertain = false
-			}
-			continue
-		case err == nil:
-			err = s.inTx(ctx, b.place)
-		}
-		if err == nil || errors.Is(err, errRefused) {
-			b.answer()
-			b.push()
-			for _, notify := range b.notify {
-				notify(err == nil)
-			}
+		case err == nil, errors.Is(err, errRefused):
+			t.answerAll(err == nil)
 			return nil
-		}
-		switch duplicate := sqldb.Duplicate(err); {
-		case try == sqldb.MaxRetries && duplicate:
-			return fmt.Errorf("%w: %w", stock.ErrBusy, err)
-		case try == sqldb.MaxRetries:
-			return err
-		}
-		switch lost := errors.Is(err, order.ErrOutcomeUnknown); {
-		case lost:
-			if err = b.answerStored(ctx, true); err != nil {
-				err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
-			}
-		case sqldb.Duplicate(err): // of an order, or of a key
-			if err = b.answerStored(ctx, false); err == nil {
-				err = b.answerKnown(ctx)
-			}
-		case errors.Is(err, errNoCustomerRow):
-			err = b.insertCustomers(ctx)
+		case try < sqldb.MaxRetries:
+			err = t.repair(ctx, err)
+		case sqldb.Duplicate(err):
+			err = fmt.Errorf("%w: %w", stock.ErrBusy, err)
 		}
 		if err != nil {
 			return err
 		}
 	}
+}
+
+// resolveEarlier answers the requests that an earlier Commit has stored without receiving the outcome.
+func (s *Store) resolveEarlier(ctx context.Context, batches []*order.Batch) error {
+	unknown := func(r *order.Request) bool { return r.Uncertain && !r.Answered }
+	if !slices.ContainsFunc(batches, func(b *order.Batch) bool { return slices.ContainsFunc(b.Requests, unknown) }) {
+		return nil
+	}
+	t := newTransaction(s, batches, 0)
+	if err := t.answerStored(ctx, false); err != nil {
+		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+	}
+	for _, r := range t.requests {
+		r.Uncertain = false
+	}
+	return nil
+}
+
+// repair answers the requests whose outcome it finds after the transaction has failed with err, or inserts what was
+// missing. It returns nil if the other requests can be tried again, and otherwise the error of Commit.
+func (t *transaction) repair(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, order.ErrOutcomeUnknown): // the reply to COMMIT was lost
+		if err := t.answerStored(ctx, true); err != nil {
+			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		}
+		return nil
+	case sqldb.Duplicate(err): // the id of an order is stored, or a key
+		if err := t.answerStored(ctx, false); err != nil {
+			return err
+		}
+		return t.answerKnown(ctx)
+	case errors.Is(err, errNoCustomerRow):
+		return t.insertCustomers(ctx)
+	}
+	return err
 }

@@ -144,7 +144,7 @@ func (e *expiration) expire(end *script, due []*order.Order, now int64) {
 	}
 	end.add("UPDATE orders SET status = ? WHERE id IN (?"+strings.Repeat(", ?", len(ids)-1)+")", append([]any{string(order.Expired)}, ids...)...)
 	for some := range slices.Chunk(orders, maxRows) {
-		end.ledger(e.Store, stock.Release, some, now, nil)
+		end.ledger(e.Store, stock.Release, some, nil, now)
 	}
 }
 

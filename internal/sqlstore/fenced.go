@@ -1,34 +1,29 @@
 package sqlstore
 
 import (
-	"gorm.io/gorm"
+	"fmt"
 
 	"example.com/shop/internal/stock"
 )
 
-// fenced locks the row, refuses a fence that the row has outlived, and decides by what the row holds.
-func (b *transaction) fenced(tx *gorm.DB, c stock.Claim) error {
-	level, err := b.lockedLevel(tx, c.SKU)
-	if err != nil {
-		return err
+// admit reports whether the holders of the fencing tokens of claims may write to the rows, which are locked. If a newer
+// token, or the same number with another owner, has written to a row, admit returns a [*stock.FencedError]. It does the
+// same if a row has another token offset than its claim. Then the token is from a service that has lost its data, and
+// cannot be compared. After nil, the rows have accepted all tokens.
+func (t *transaction) admit(claims ...stock.Claim) error {
+	for _, c := range claims {
+		row, found := t.locked[c.SKU]
+		if !found {
+			return fmt.Errorf("%w %q", stock.ErrNotFound, c.SKU)
+		}
+		if c.Update == stock.Fenced && (!c.Fence.Passes(row.Fence) || c.Base != row.Base) {
+			return &stock.FencedError{Refused: c, Accepted: row.Fence, Base: row.Base}
+		}
 	}
-	if err := admit(c, level); err != nil {
-		return err
-	}
-	if b.take(c.SKU, &level) > 0 {
-		b.end.add("UPDATE skus SET reserved = ?, version = ?, fence = ?, fence_owner = ? WHERE sku = ?",
-			level.Reserved, level.Version+1, int64(c.Fence.Token), c.Fence.Owner, level.SKU)
+	for _, c := range claims {
+		if c.Update == stock.Fenced {
+			t.locked[c.SKU].Fence = c.Fence
+		}
 	}
 	return nil
-}
-
-// admit reports whether the holder of the fence of c may write to the row, which is locked and has level. If a newer
-// fence, or the same number with another owner, has written to the row, admit returns a [*stock.FencedError]. It does
-// the same if the row has another token offset than c. Then c's fence is from a service that has lost its data, and
-// cannot be compared.
-func admit(c stock.Claim, level stock.Level) error {
-	if c.Fence.Passes(level.Fence) && c.Base == level.Base {
-		return nil
-	}
-	return &stock.FencedError{Refused: c, Accepted: level.Fence, Base: level.Base}
 }

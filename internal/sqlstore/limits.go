@@ -27,98 +27,92 @@ type usage struct {
 }
 
 // over returns the limit that r would exceed, or nil.
-func (b *transaction) over(r *order.Request) error {
-	t := b.usages[r.Order.CustomerID]
-	if t == nil {
+func (t *transaction) over(r *request) error {
+	u := t.usages[r.Order.CustomerID]
+	if u == nil {
 		return nil
 	}
-	if r.MaxOpen > 0 && t.open >= r.MaxOpen {
-		return &order.LimitError{Limit: r.MaxOpen, Had: t.open}
+	if r.MaxOpen > 0 && u.open >= r.MaxOpen {
+		return &order.LimitError{Limit: r.MaxOpen, Had: u.open}
 	}
 	for _, it := range r.Order.Items {
-		if limit := b.limited[it.SKU]; limit > 0 && t.units[it.SKU]+it.Quantity > limit {
-			return &order.LimitError{SKU: it.SKU, Limit: limit, Had: t.units[it.SKU]}
+		if limit := t.limited[it.SKU]; limit > 0 && u.units[it.SKU]+it.Quantity > limit {
+			return &order.LimitError{SKU: it.SKU, Limit: limit, Had: u.units[it.SKU]}
 		}
 	}
 	return nil
 }
 
-// count adds an order that is accepted to what its customer has, for those behind it in
-// the batch.
-func (b *transaction) count(r *order.Request) {
-	t := b.usages[r.Order.CustomerID]
-	if t == nil || len(b.requests) == 1 {
+// count adds an accepted order to the usage of its customer, for the later requests.
+func (t *transaction) count(r *request) {
+	u := t.usages[r.Order.CustomerID]
+	if u == nil || len(t.requests) == 1 {
 		return
 	}
-	t.open++
+	u.open++
 	for _, it := range r.Order.Items {
-		t.units[it.SKU] += it.Quantity
+		u.units[it.SKU] += it.Quantity
 	}
 }
 
-// customers returns those whom a limit concerns, in ascending order.
-func (b *transaction) customers() []string {
+// customers returns the customers to whose orders a limit applies, in ascending order.
+func (t *transaction) customers() []string {
 	concerned := make(map[string]bool)
-	for _, r := range b.requests {
-		if r.MaxOpen > 0 || slices.ContainsFunc(r.Order.Items, func(it order.Item) bool { return b.limited[it.SKU] > 0 }) {
+	for _, r := range t.requests {
+		if r.MaxOpen > 0 || slices.ContainsFunc(r.Order.Items, func(it order.Item) bool { return t.limited[it.SKU] > 0 }) {
 			concerned[r.Order.CustomerID] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(concerned))
 }
 
-// countUsage finds out what the customers have whom a limit concerns. It locks their rows, and waits for none of them.
-func (b *transaction) countUsage(tx *gorm.DB) error {
-	b.usages = make(map[string]*usage)
-	customers := b.customers()
+// countUsage counts what the customers have to whose orders a limit applies, after it has locked their rows.
+func (t *transaction) countUsage(tx *gorm.DB) error {
+	customers := t.customers()
 	if len(customers) == 0 {
 		return nil
 	}
-	if b.dialect.skipLocked != "" { // elsewhere there is one writer at a time
-		var free []string
-		lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + b.dialect.skipLocked
-		if err := tx.Raw(lock, customers).Scan(&free).Error; err != nil {
+	if t.dialect.skipLocked != "" { // SQLite has one writer at a time
+		var err error
+		if customers, err = t.lockCustomers(tx, customers); err != nil || len(customers) == 0 {
 			return err
-		}
-		if len(free) < len(customers) {
-			if err := b.requireCustomers(tx, customers); err != nil {
-				return err
-			}
-			isFree := func(customer string) bool { return slices.Contains(free, customer) }
-			b.refuseBusy(slices.DeleteFunc(customers, isFree))
-			if customers = free; len(customers) == 0 {
-				return nil
-			}
 		}
 	}
 	for _, c := range customers {
-		b.usages[c] = &usage{units: make(map[string]int64)}
+		t.usages[c] = &usage{units: make(map[string]int64)}
 	}
-	now, err := b.countOpen(tx, customers)
-	if err != nil || len(b.limited) == 0 {
+	now, err := t.countOpen(tx, customers)
+	if err != nil || len(t.limited) == 0 {
 		return err
 	}
-	return b.countUnits(tx, customers, now)
+	return t.countUnits(tx, customers, now)
 }
 
-// requireCustomers fails with errNoCustomerRow unless all customers have rows.
-func (b *transaction) requireCustomers(tx *gorm.DB, customers []string) error {
-	var n int
-	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&n).Error; err != nil {
-		return err
+// lockCustomers locks the rows of customers, waits for none of them, and returns the customers whose rows it has locked.
+// It refuses the requests of the others. It fails with errNoCustomerRow unless all customers have rows.
+func (t *transaction) lockCustomers(tx *gorm.DB, customers []string) (free []string, err error) {
+	lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + t.dialect.skipLocked
+	if err := tx.Raw(lock, customers).Scan(&free).Error; err != nil || len(free) == len(customers) {
+		return free, err
 	}
-	if n < len(customers) {
-		return errNoCustomerRow
+	var rows int
+	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&rows).Error; err != nil {
+		return nil, err
 	}
-	return nil
+	if rows < len(customers) {
+		return nil, errNoCustomerRow
+	}
+	isFree := func(customer string) bool { return slices.Contains(free, customer) }
+	t.refuseBusy(slices.DeleteFunc(customers, isFree))
+	return free, nil
 }
 
-// refuseBusy refuses the requests of customers whose rows another transaction has. They are to come again: nobody else in the batch
+// refuseBusy refuses the requests of customers whose rows another transaction has locked. No other request of the transaction
 // waits for them.
-func (b *transaction) refuseBusy(held []string) {
-	for i, r := range b.requests {
-		if slices.Contains(held, r.Order.CustomerID) {
-			b.refused[i] = order.ErrCustomerBusy
+func (t *transaction) refuseBusy(customers []string) {
+	for _, r := range t.requests {
+		if slices.Contains(customers, r.Order.CustomerID) {
+			r.refused = order.ErrCustomerBusy
 		}
 	}
 }
@@ -126,9 +120,9 @@ func (b *transaction) refuseBusy(held []string) {
 // countOpen counts pending orders that have not expired at now, the moment for which all is counted. An order that is
 // open at now counts, whatever becomes of it later. A late order is locked and read again, because a payment or an
 // extension that was in time may be in flight.
-func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
+func (t *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
-	err = tx.Raw("SELECT o.*, "+b.dialect.now+" AS now FROM orders o"+b.dialect.index("orders_customer_status")+
+	err = tx.Raw("SELECT o.*, "+t.dialect.now+" AS now FROM orders o"+t.dialect.index("orders_customer_status")+
 		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
 	if err != nil {
 		return 0, err
@@ -138,48 +132,48 @@ func (b *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err
 		if now = r.Now; r.late() {
 			late[r.ID] = r.CustomerID
 		} else {
-			b.usages[r.CustomerID].open++
+			t.usages[r.CustomerID].open++
 		}
 	}
-	if rows, err = b.lateRows(tx, maps.Keys(late)); err != nil {
+	if rows, err = t.lateRows(tx, maps.Keys(late)); err != nil {
 		return 0, err
 	}
 	for _, r := range rows {
 		delete(late, r.ID)
 		if r.order(nil).Status == order.Pending { // it was extended meanwhile
-			b.usages[r.CustomerID].open++
+			t.usages[r.CustomerID].open++
 		}
 	}
-	b.refuseBusy(slices.Collect(maps.Values(late)))
+	t.refuseBusy(slices.Collect(maps.Values(late)))
 	return now, nil
 }
 
 // countUnits adds up the units of orders that are paid, or open at now.
-func (b *transaction) countUnits(tx *gorm.DB, customers []string, now int64) error {
+func (t *transaction) countUnits(tx *gorm.DB, customers []string, now int64) error {
 	var rows []struct {
 		CustomerID string
 		SKU        string
 		Units      int64
 	}
-	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+b.dialect.index("orders_customer_status")+
-		" "+b.dialect.firstJoin+" order_lines l ON l.order_id = o.id"+
+	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+t.dialect.index("orders_customer_status")+
+		" "+t.dialect.firstJoin+" order_lines l ON l.order_id = o.id"+
 		" WHERE o.customer_id IN ? AND (o.status = ? OR o.status = ? AND o.expires_at > ?) AND l.sku IN ?"+
 		" GROUP BY o.customer_id, l.sku",
-		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(b.limited))).Scan(&rows).Error
+		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(t.limited))).Scan(&rows).Error
 	for _, r := range rows {
-		b.usages[r.CustomerID].units[r.SKU] = r.Units
+		t.usages[r.CustomerID].units[r.SKU] = r.Units
 	}
 	return err
 }
 
 // insertCustomers inserts rows for the customers of the batch, so that they can be locked. It has its own transaction,
-// so the rows remain. Rows that disappeared with a refused order would be inserted by all waiting transactions, which
-// would deadlock.
-func (b *transaction) insertCustomers(ctx context.Context) error {
-	customers := b.customers()
-	var known []string // which may be locked
-	if err := b.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {
-		return b.translate(ctx, err)
+// so the rows remain. If the rows disappeared with a refused order, all waiting transactions would insert them, and
+// deadlock.
+func (t *transaction) insertCustomers(ctx context.Context) error {
+	customers := t.customers()
+	var known []string // their rows may be locked
+	if err := t.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {
+		return t.translate(ctx, err)
 	}
 	var args []any
 	for _, c := range customers {
@@ -190,8 +184,8 @@ func (b *transaction) insertCustomers(ctx context.Context) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return b.writing(ctx, func() error {
-		return b.db.WithContext(ctx).Exec("INSERT IGNORE INTO customers (customer_id) VALUES (?)"+
+	return t.writing(ctx, func() error {
+		return t.db.WithContext(ctx).Exec("INSERT IGNORE INTO customers (customer_id) VALUES (?)"+
 			strings.Repeat(", (?)", len(args)-1), args...).Error
 	})
 }

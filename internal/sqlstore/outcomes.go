@@ -79,71 +79,76 @@ func uncertain(batches []*order.Batch, err error) error {
 	return err
 }
 
-// stored returns the rows of the orders that exist. Its locking read waits
-// for a session that still holds such a row. A row that it does not find will not appear later.
-func (s *Store) stored(ctx context.Context, ids ...string) (rows []orderRow, err error) {
+// stored returns the rows of the orders that exist, by id. Its locking read waits for a session that still has such a
+// row. An order that it does not find will not appear later.
+func (s *Store) stored(ctx context.Context, ids ...string) (found map[string]orderRow, err error) {
+	var rows []orderRow
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		rows = nil
 		return tx.Raw("SELECT * FROM orders"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
 	})
-	return rows, err
+	return byID(rows), err
 }
 
-// answerStored answers the requests that have been stored, by this transaction if the reply to its
-// COMMIT was lost and else by an earlier one.
-func (b *transaction) answerStored(ctx context.Context, lost bool) error {
-	ids := make([]string, len(b.requests))
-	for i, r := range b.requests {
+// byID returns rows by the ids of their orders.
+func byID(rows []orderRow) map[string]orderRow {
+	found := make(map[string]orderRow, len(rows))
+	for _, row := range rows {
+		found[row.ID] = row
+	}
+	return found
+}
+
+// answerStored answers the requests whose orders are stored: by this transaction if it is committed, although the reply was
+// lost, and otherwise by an earlier transaction.
+func (t *transaction) answerStored(ctx context.Context, lost bool) error {
+	ids := make([]string, len(t.requests))
+	for i, r := range t.requests {
 		ids[i] = r.Order.ID
 	}
-	rows, err := b.stored(ctx, ids...)
+	found, err := t.stored(ctx, ids...)
 	if err != nil {
 		return err
 	}
-	byID := make(map[string]orderRow, len(rows))
-	for _, row := range rows {
-		byID[row.ID] = row
-	}
-	for _, r := range b.requests {
-		o := b.accepted(r)
-		row, found := byID[r.Order.ID]
-		switch {
-		case !found, r.Queued && !lost, r.Queued && row.ExpiresAt != o.ExpiresAt.UnixMicro():
-			continue
-		case !lost:
-			if o, err = b.Order(ctx, r.Order.ID, ""); err != nil { // it is there, whatever there is to say of it
+	for _, r := range t.requests {
+		row, ok := found[r.Order.ID]
+		o := r.stored
+		if !ok || r.Queued && (!lost || row.ExpiresAt != o.ExpiresAt.UnixMicro()) {
+			continue // it was stored as a queued order
+		}
+		if !lost || !r.isAccepted() {
+			if o, err = t.Order(ctx, r.Order.ID, ""); err != nil { // although it is stored
 				return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
 		}
 		r.Order, r.Err, r.Answered = o, nil, true
 	}
-	if lost { // otherwise the timers were rolled back with the batch
-		b.push()
+	if lost { // otherwise the timers were rolled back
+		t.push()
 	}
 	return nil
 }
 
 // answerKnown answers the requests whose keys are stored.
-func (b *transaction) answerKnown(ctx context.Context) error {
-	asked := make(map[*order.Request]*lookUp)
-	for _, r := range b.requests {
+func (t *transaction) answerKnown(ctx context.Context) error {
+	asked := make(map[*request]*lookUp)
+	for _, r := range t.requests {
 		if r.Key != nil && !r.Answered {
 			asked[r] = &lookUp{scope: r.Key.Scope}
 		}
 	}
 	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLookUps) {
-		if err := readAnswers(b.db.WithContext(ctx), some); err != nil {
-			return b.translate(ctx, err)
+		if err := readAnswers(t.db.WithContext(ctx), some); err != nil {
+			return t.translate(ctx, err)
 		}
 	}
 	for r, l := range asked {
-		if l.row == nil {
-			continue
-		}
-		r.Answered = true
-		a, _, err := l.answer(r.Key)
-		if r.Err = err; err == nil {
-			r.Err = &idempotency.AnsweredError{Answer: a}
+		a, found, err := l.answer(r.Key)
+		switch {
+		case err != nil:
+			r.Answered, r.Err = true, err
+		case found:
+			r.Answered, r.Err = true, &idempotency.AnsweredError{Answer: a}
 		}
 	}
 	return nil

@@ -38,11 +38,11 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 		case !lost && !sqldb.Duplicate(err), try == sqldb.MaxRetries:
 			return err
 		}
-		rows, err := s.stored(ctx, r.Order.ID)
+		found, err := s.stored(ctx, r.Order.ID)
 		if err != nil {
 			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 		}
-		if len(rows) == 0 {
+		if len(found) == 0 {
 			continue
 		}
 		if !lost { // by an earlier call
@@ -97,11 +97,11 @@ func (s *Store) Reject(ctx context.Context, id string, why order.Reason) error {
 	return err
 }
 
-// lockQueued locks the orders of the batch that are said to be queued, and refuses those that
-// are not. It comes before the stock is locked, as with everybody who locks both.
-func (b *transaction) lockQueued(tx *gorm.DB) error {
+// lockQueued locks the orders of the requests that are queued, and refuses a request whose order is not. Every transaction
+// locks orders before stock.
+func (t *transaction) lockQueued(tx *gorm.DB) error {
 	var ids []string
-	for _, r := range b.requests {
+	for _, r := range t.requests {
 		if r.Queued {
 			ids = append(ids, r.Order.ID)
 		}
@@ -110,32 +110,24 @@ func (b *transaction) lockQueued(tx *gorm.DB) error {
 		return nil
 	}
 	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+b.dialect.present+" AS now FROM orders o"+b.dialect.byKey+" WHERE id IN ? ORDER BY id"+b.dialect.forUpdate, ids).Scan(&rows).Error
+	err := tx.Raw("SELECT o.*, "+t.dialect.present+" AS now FROM orders o"+t.dialect.byKey+" WHERE id IN ? ORDER BY id"+t.dialect.forUpdate, ids).Scan(&rows).Error
 	if err != nil {
 		return err
 	}
-	found := make(map[string]orderRow, len(rows))
-	for _, row := range rows {
-		found[row.ID] = row
-	}
-	for i, r := range b.requests {
+	found := byID(rows)
+	for _, r := range t.requests {
 		row, ok := found[r.Order.ID]
 		switch {
 		case !r.Queued, ok && row.order(nil).Status == order.Queued:
 		case !ok:
-			b.refused[i] = fmt.Errorf("%w %q", order.ErrNotFound, r.Order.ID)
+			r.refused = fmt.Errorf("%w %q", order.ErrNotFound, r.Order.ID)
 		default:
-			o, err := b.withLines(tx, row)
+			o, err := t.withLines(tx, row)
 			if err != nil {
 				return err
 			}
-			b.refused[i] = &order.StateError{Order: o}
+			r.refused = &order.StateError{Order: o}
 		}
 	}
 	return nil
-}
-
-// dequeue turns an order that is queued, and locked, into o.
-func (b *transaction) dequeue(o order.Order) {
-	b.end.add("UPDATE orders SET status = ?, expires_at = ? WHERE id = ?", string(o.Status), o.ExpiresAt.UnixMicro(), o.ID)
 }

@@ -6,38 +6,23 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// rowLock locks the row, and decides by what it holds.
-func (b *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
-	level, err := b.lockedLevel(tx, c.SKU)
+// rowLock locks the row, and decides by what the row holds. A [stock.Fenced] claim must have a fencing token that the row
+// accepts. From the lock to the end of the transaction nobody else can change the row. The time when it was locked is later
+// than any time that was read before.
+func (t *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
+	row, err := readRow(tx, "*, "+t.dialect.present+" AS now", c.SKU, t.dialect.forUpdate)
 	if err != nil {
 		return err
 	}
-	sold := b.take(c.SKU, &level)
-	if c.Seen != nil {
-		b.noteLevel(c, level, sold)
+	l := &level{Level: row.level()}
+	t.locked[c.SKU], t.now = l, max(t.now, row.Now)
+	if err := t.admit(c); err != nil {
+		return err
 	}
-	if sold > 0 {
-		b.end.add(overwrite, level.Reserved, level.SKU)
+	t.take(map[string]*level{c.SKU: l})
+	if l.sold > 0 {
+		t.end.add("UPDATE skus SET reserved = ?, version = version + 1, fence = ?, fence_owner = ? WHERE sku = ?",
+			l.Reserved, int64(l.Fence.Token), l.Fence.Owner, c.SKU)
 	}
 	return nil
-}
-
-// noteLevel records what is to be sent to c: the level that was read, before sold units go away with the COMMIT.
-func (b *transaction) noteLevel(c stock.Claim, level stock.Level, sold int64) {
-	b.notify = append(b.notify, func(committed bool) {
-		if sold > 0 && committed {
-			level.Version++
-		} else {
-			level.Reserved -= sold
-		}
-		*c.Seen = level
-	})
-}
-
-// lockedLevel locks the row of sku and reads it, and the time when it was locked: whatever was known of the time
-// is older. From here to the end of the transaction nobody else can change the row.
-func (b *transaction) lockedLevel(tx *gorm.DB, sku string) (stock.Level, error) {
-	row, err := readRow(tx, "*, "+b.dialect.present+" AS now", sku, b.dialect.forUpdate)
-	b.now = max(b.now, row.Now)
-	return row.level(), err
 }

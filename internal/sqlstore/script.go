@@ -60,15 +60,10 @@ func (s *Store) run(tx *gorm.DB, c *script) error {
 	return nil
 }
 
-// rows adds the insertion of rows of which args has the values.
-func (c *script) rows(table, columns string, args []any) {
-	c.repeat(table, columns, "(?"+strings.Repeat(", ?", strings.Count(columns, ","))+")", args)
-}
-
-// repeat is rows for a row that is written like that.
-func (c *script) repeat(table, columns, row string, args []any) {
+// insert adds an INSERT of rows with args. into is the table and its columns, row is one row of parameters.
+func (c *script) insert(into, row string, args []any) {
 	if n := len(args) / strings.Count(row, "?"); n > 0 {
-		c.add("INSERT INTO "+table+" ("+columns+") VALUES "+row+strings.Repeat(", "+row, n-1), args...)
+		c.add("INSERT INTO "+into+" VALUES "+row+strings.Repeat(", "+row, n-1), args...)
 	}
 }
 
@@ -82,30 +77,35 @@ func (c *script) orders(orders []order.Order) {
 			lines = append(lines, o.ID, it.SKU, it.Quantity)
 		}
 	}
-	c.rows("orders", "id, customer_id, status, payment_id, created_at, expires_at, reason", rows)
-	c.rows("order_lines", "order_id, sku, quantity", lines)
+	c.insert("orders (id, customer_id, status, payment_id, created_at, expires_at, reason)", "(?, ?, ?, ?, ?, ?, ?)", rows)
+	c.insert("order_lines (order_id, sku, quantity)", "(?, ?, ?)", lines)
 }
 
-// ledger adds the entries of a movement of all items of orders, each of which has fencing tokens by SKU, or none has.
-func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, now int64, fences []map[string]dlock.Fence) {
+// ledger adds the entries of a movement of all items of orders. The entries have the fencing tokens of the claims of their
+// order; claims is nil if there are none.
+func (c *script) ledger(s *Store, m stock.Movement, orders []order.Order, claims [][]stock.Claim, now int64) {
 	args := make([]any, 0, 9*len(orders))
 	for i, o := range orders {
 		for _, it := range o.Items {
 			var token int64
-			if i < len(fences) {
-				token = int64(fences[i][it.SKU].Token)
+			if i < len(claims) {
+				for _, claim := range claims[i] {
+					if claim.SKU == it.SKU {
+						token = int64(claim.Fence.Token)
+					}
+				}
 			}
 			onHand, reserved := m.Delta(it.Quantity)
 			args = append(args, it.SKU, o.ID, string(m), it.Quantity, onHand, reserved, token, s.instance, now)
 		}
 	}
-	c.rows("ledger", "sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at", args)
+	c.insert("ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at)", "(?, ?, ?, ?, ?, ?, ?, ?, ?)", args)
 }
 
 // entry adds the ledger entry of a movement of one SKU that belongs to no order.
 func (c *script) entry(s *Store, m stock.Movement, sku string, quantity, now int64, f dlock.Fence) {
 	none := order.Order{Items: []order.Item{{SKU: sku, Quantity: quantity}}}
-	c.ledger(s, m, []order.Order{none}, now, []map[string]dlock.Fence{{sku: f}})
+	c.ledger(s, m, []order.Order{none}, [][]stock.Claim{{{SKU: sku, Fence: f}}}, now)
 }
 
 // answers adds the insertion of answers. It comes last: whoever carries out the same request
@@ -127,7 +127,7 @@ func (c *script) answers(s *Store, answers []answer) error {
 		}
 		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, body)
 	}
-	c.repeat("idempotency_keys", "customer_id, route, idem_key, hash, status, location, body, created_at",
+	c.insert("idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at)",
 		"(?, ?, ?, ?, ?, '', ?, "+s.dialect.now+")", args)
 	return nil
 }

@@ -49,7 +49,7 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 					return nil, false, err
 				}
 			}
-			end.ledger(s, to.Movement(), []order.Order{o}, row.Now, nil)
+			end.ledger(s, to.Movement(), []order.Order{o}, nil, row.Now)
 		}
 		if push, err = s.timers.Cancel(tx.Statement.Context, &end, timerOf(was), t.ID); err != nil {
 			return nil, false, err

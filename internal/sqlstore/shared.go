@@ -13,7 +13,6 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/stock"
 )
 
 const (
@@ -105,118 +104,49 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	return len(skus) > 0, nil
 }
 
-// reserveShared locks the rows of all SKUs in ascending order, and refuses the batches whose fencing tokens are stale.
-// It decides the orders one by one, each all or nothing. The rows are written at the end of the transaction.
-func (b *transaction) reserveShared(tx *gorm.DB) error {
-	levels, err := b.lockLevels(tx)
-	if err != nil {
+// reserveShared locks the rows of all SKUs, and refuses the batches whose fencing tokens are stale. It decides about the
+// orders one by one, each all or nothing. The rows are written at the end of the transaction.
+func (t *transaction) reserveShared(tx *gorm.DB) error {
+	if err := t.lockAll(tx); err != nil {
 		return err
 	}
-	for i, batch := range b.batches {
-		b.failed[i] = admitAll(batch.Claims, levels)
+	for _, b := range t.batches {
+		b.failed = t.admit(b.Claims...)
 	}
-	for i := range b.requests {
-		b.decide(i, levels)
-	}
-	for i, batch := range b.batches {
-		for _, c := range batch.Claims {
-			if l := levels[c.SKU]; b.failed[i] == nil && c.Seen != nil {
-				b.noteLevel(c, l.Level, l.sold)
-			}
-		}
-	}
-	b.writeLevels(levels)
+	t.take(t.locked)
+	t.writeAll()
 	return nil
 }
 
-// admitAll refuses claims if a row has outlived the fencing token of one of them. Otherwise the levels have accepted all.
-func admitAll(claims []stock.Claim, levels map[string]*locked) error {
-	for _, c := range claims {
-		l, found := levels[c.SKU]
-		if !found {
-			return fmt.Errorf("%w %q", stock.ErrNotFound, c.SKU)
-		}
-		if c.Update == stock.Fenced {
-			if err := admit(c, l.Level); err != nil {
-				return err
-			}
-		}
-	}
-	for _, c := range claims {
-		if c.Update == stock.Fenced {
-			levels[c.SKU].Fence = c.Fence
-		}
-	}
-	return nil
-}
-
-// locked is a level whose row is locked.
-type locked struct {
-	stock.Level
-
-	sold int64
-}
-
-// lockLevels locks the rows of all claims, and reads them and the time when they were locked.
-func (b *transaction) lockLevels(tx *gorm.DB) (map[string]*locked, error) {
+// lockAll locks the rows of all claims in ascending order, and reads them and the time when they were locked.
+func (t *transaction) lockAll(tx *gorm.DB) error {
 	var skus []string
-	for c := range b.claims() {
+	for c := range t.claims() {
 		skus = append(skus, c.SKU)
 	}
-	levels := make(map[string]*locked, len(skus))
 	for some := range slices.Chunk(distinct(skus), maxRows) {
+		query := "SELECT *, " + t.dialect.present + " AS now FROM skus" + t.dialect.byKey + " WHERE sku IN ? ORDER BY sku" + t.dialect.forUpdate
 		var rows []skuRow
-		query := "SELECT *, " + b.dialect.present + " AS now FROM skus" + b.dialect.byKey + " WHERE sku IN ? ORDER BY sku" + b.dialect.forUpdate
-		if err := b.lockIn(tx, query, some, &rows); err != nil {
-			return nil, err
+		err := tx.Raw(t.dialect.within(query, t.wait), some).Scan(&rows).Error
+		switch {
+		case sqldb.Late(err), sqldb.LockTimeout(err):
+			return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it must not be retried like err
+		case err != nil:
+			return err
 		}
 		for _, r := range rows {
-			levels[r.SKU] = &locked{Level: r.level()}
-			b.now = max(b.now, r.Now)
+			t.locked[r.SKU] = &level{Level: r.level()}
+			t.now = max(t.now, r.Now)
 		}
 	}
-	return levels, nil
+	return nil
 }
 
-// distinct returns skus in ascending order, each once.
-func distinct(skus []string) []string { return slices.Compact(slices.Sorted(slices.Values(skus))) }
-
-// lockIn reads the rows of skus with a query that locks them. It waits for b.wait.
-func (b *transaction) lockIn(tx *gorm.DB, query string, skus []string, rows any) error {
-	err := tx.Raw(b.dialect.within(query, b.wait), skus).Scan(rows).Error
-	if sqldb.Late(err) || sqldb.LockTimeout(err) {
-		return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it is not to be repeated like another one
-	}
-	return err
-}
-
-// decide reserves in levels what request i wants, or notes what it is short of.
-func (b *transaction) decide(i int, levels map[string]*locked) {
-	if !b.eligible(i) {
-		return
-	}
-	r := b.requests[i]
-	for _, it := range r.Order.Items {
-		if available := levels[it.SKU].Available(); available < it.Quantity {
-			b.short(i, it.SKU, it.Quantity, available)
-		}
-	}
-	if len(b.shortages[i]) > 0 {
-		return
-	}
-	for _, it := range r.Order.Items {
-		l := levels[it.SKU]
-		l.Reserved += it.Quantity
-		l.sold += it.Quantity
-	}
-	b.count(r)
-}
-
-// writeLevels has the rows written of which units were sold.
-func (b *transaction) writeLevels(levels map[string]*locked) {
-	var changed []*locked
-	for _, sku := range slices.Sorted(maps.Keys(levels)) {
-		if l := levels[sku]; l.sold > 0 {
+// writeAll has the rows written whose units were sold.
+func (t *transaction) writeAll() {
+	var changed []*level
+	for _, sku := range slices.Sorted(maps.Keys(t.locked)) {
+		if l := t.locked[sku]; l.sold > 0 {
 			changed = append(changed, l)
 		}
 	}
@@ -227,10 +157,13 @@ func (b *transaction) writeLevels(levels map[string]*locked) {
 			skus = append(skus, l.SKU)
 		}
 		byCase := "CASE sku" + strings.Repeat(" WHEN ? THEN ?", len(some)) + " END"
-		b.end.add("UPDATE skus SET reserved = reserved + "+byCase+", fence = "+byCase+", fence_owner = "+byCase+
+		t.end.add("UPDATE skus SET reserved = reserved + "+byCase+", fence = "+byCase+", fence_owner = "+byCase+
 			", version = version + 1 WHERE sku IN (?"+strings.Repeat(", ?", len(some)-1)+")", slices.Concat(sold, tokens, owners, skus)...)
 	}
 }
 
-// maxCases bounds the rows of one UPDATE, which looks for the case of each of them.
+// maxCases bounds the rows of one UPDATE, which looks for the case of each row.
 const maxCases = 50
+
+// distinct returns skus in ascending order, each once.
+func distinct(skus []string) []string { return slices.Compact(slices.Sorted(slices.Values(skus))) }

@@ -22,9 +22,8 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	}
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		var c script
-		c.rows("skus",
-			"sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit",
-			[]any{l.SKU, l.Strategy, l.OnHand, 0, 1, 0, "", now, l.Limit})
+		c.insert("skus (sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at, purchase_limit)",
+			"(?, ?, ?, ?, ?, ?, ?, ?, ?)", []any{l.SKU, l.Strategy, l.OnHand, 0, 1, 0, "", now, l.Limit})
 		c.entry(s, stock.Restock, l.SKU, l.OnHand, now, dlock.Fence{})
 		return s.run(tx, &c)
 	})

@@ -10,50 +10,90 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// transaction is what one transaction stores: the requests of batches that have no answer yet.
+// transaction stores the orders of batches in one transaction of the database. read reads what it needs before it
+// begins, place runs in it, and answer fills in the requests after it.
 type transaction struct {
 	*Store
-	batches  []*order.Batch
-	wait     time.Duration // for rows and keys, if it is shared; otherwise 0
-	requests []*order.Request
-	of       []int // of each request: its batch
+	batches  []*batch
+	requests []*request    // of all batches, without those that are answered
+	wait     time.Duration // the longest wait for rows and keys, if the transaction is shared; otherwise 0
 
-	now        int64
-	seen       map[string]stock.Level // levels read before the transaction
-	limited    map[string]int64       // limits per customer of the SKUs that have one
-	duplicates []int                  // of each request: the one before it with the same key, or -1
+	seen    map[string]stock.Level // levels that were read before the transaction, by SKU
+	limited map[string]int64       // limits per customer, by SKU
+	now     int64                  // the latest time that the database returned
 
-	// Set afresh by place.
-	failed    []error                    // of each batch: for which nothing of it is stored
-	usages    map[string]*usage          // of the customers whom a limit concerns
-	refused   []error                    // of each request: for which it never came to the stock
-	shortages [][]stock.Shortage         // of each request
-	answers   map[int]idempotency.Answer // of the requests that are accepted and have keys
-	push      func()                     // sends the timers to the index
-	end       script                     // ends the transaction
-	notify    []func(committed bool)     // of the levels
+	attempt // set afresh by place
+}
+
+// attempt is what one run of place has found and decided, besides what it has decided about batches and requests.
+type attempt struct {
+	usages map[string]*usage // by customer, if a limit applies
+	locked map[string]*level // rows that are locked, by SKU
+	end    script            // ends the transaction
+	push   func()            // sends the timers to the index, after the commit
+}
+
+// batch is one batch of a transaction.
+type batch struct {
+	*order.Batch
+
+	failed error // why nothing of the batch is stored, while other batches may be; set afresh by place
+}
+
+// request is one order of a transaction.
+type request struct {
+	*order.Request
+	batch   *batch
+	earlier *request // the previous request of the transaction with the same key, or nil
+
+	decision // set afresh by place
+}
+
+// decision is what a transaction has decided about a request.
+type decision struct {
+	original  *request           // the accepted request with the same key, whose order counts for this request, or nil
+	refused   error              // a reason other than a shortage: a limit, or the status of a queued order
+	shortages []stock.Shortage   // by SKU
+	stored    order.Order        // as it is stored, if the request is accepted
+	answer    idempotency.Answer // to store with the key, if the request is accepted and has one
+}
+
+// level is a level in which a transaction reserves units.
+type level struct {
+	stock.Level
+
+	sold int64 // units that the transaction has reserved; Reserved includes them
 }
 
 func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *transaction {
-	b := &transaction{Store: s, batches: batches, wait: wait}
-	for i, batch := range batches {
-		for _, r := range batch.Requests {
-			if !r.Answered {
-				b.requests, b.of = append(b.requests, r), append(b.of, i)
+	t := &transaction{Store: s, wait: wait}
+	latest := make(map[idempotency.Scope]*request)
+	for _, b := range batches {
+		of := &batch{Batch: b}
+		t.batches = append(t.batches, of)
+		for _, r := range b.Requests {
+			if r.Answered {
+				continue
 			}
+			added := &request{Request: r, batch: of}
+			if r.Key != nil {
+				added.earlier, latest[r.Key.Scope] = latest[r.Key.Scope], added
+			}
+			t.requests = append(t.requests, added)
 		}
 	}
-	return b
+	return t
 }
 
-// shared reports whether the transaction waits for rows and keys for so long only, as others may be in it.
-func (b *transaction) shared() bool { return b.wait > 0 }
+// shared reports whether the transaction is of several batches, or of one that must not wait. It then waits for rows and
+// keys no longer than t.wait.
+func (t *transaction) shared() bool { return t.wait > 0 }
 
 // claims returns the claims of all batches.
-func (b *transaction) claims() iter.Seq[stock.Claim] {
+func (t *transaction) claims() iter.Seq[stock.Claim] {
 	return func(yield func(stock.Claim) bool) {
-		for _, batch := range b.batches {
-			for _, c := range batch.Claims {
+		for _, b := range t.batches {
+			for _, c := range b.Claims {
 				if !yield(c) {
 					return
 				}
@@ -62,57 +102,57 @@ func (b *transaction) claims() iter.Seq[stock.Claim] {
 	}
 }
 
-// read reads what is decided upon before the transaction. Each level has a statement of its own, and so has the time if
-// no later statement returns it.
-func (b *transaction) read(ctx context.Context) (err error) {
-	b.push = func() {}
-	b.pairDuplicates()
-	b.seen, b.limited = make(map[string]stock.Level), make(map[string]int64)
+// read reads the limits, and the levels from which unsafe strategies compute. Each level takes one statement. So does the time, if
+// no statement of the transaction returns it.
+func (t *transaction) read(ctx context.Context) (err error) {
+	t.seen, t.limited = make(map[string]stock.Level), make(map[string]int64)
 	asks := false
-	for c := range b.claims() {
-		limit, known := b.limits.Load(c.SKU)
+	for c := range t.claims() {
+		limit, known := t.limits.Load(c.SKU)
 		if c.Update.ReadsBefore() || !known {
-			level, now, err := b.levelAt(ctx, c.SKU)
+			level, now, err := t.levelAt(ctx, c.SKU)
 			if err != nil {
 				return err
 			}
-			b.seen[c.SKU], b.now, limit = level, now, level.Limit
+			t.seen[c.SKU], t.now, limit = level, now, level.Limit
 		}
-		asks = asks || c.Update == stock.Conditional && !b.shared() && !b.dialect.scripts
+		asks = asks || c.Update == stock.Conditional && !t.shared() && !t.dialect.scripts
 		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
-			b.limited[c.SKU] = n
+			t.limited[c.SKU] = n
 		}
 	}
-	if b.now == 0 && asks { // the others ask with the level, in the transaction
-		if b.now, err = b.Store.now(ctx); err != nil {
-			return b.translate(ctx, err)
+	if t.now == 0 && asks { // other updates read the time with the level, in the transaction
+		if t.now, err = t.Store.now(ctx); err != nil {
+			return t.translate(ctx, err)
 		}
 	}
 	return nil
 }
 
-// pairDuplicates finds the requests that have one key.
-func (b *transaction) pairDuplicates() {
-	latest := make(map[idempotency.Scope]int)
-	b.duplicates = make([]int, len(b.requests))
-	for i, r := range b.requests {
-		b.duplicates[i] = -1
-		if r.Key == nil {
-			continue
+// wants reports whether r still asks for units: no earlier request has placed the same order, its batch has not failed,
+// and it is within its limits. It is called for the requests in their order.
+func (t *transaction) wants(r *request) bool {
+	r.original = nil
+	if e := r.earlier; e != nil {
+		if r.original = e.original; e.isAccepted() {
+			r.original = e
 		}
-		if j, ok := latest[r.Key.Scope]; ok {
-			b.duplicates[i] = j
-		}
-		latest[r.Key.Scope] = i
 	}
+	if r.original != nil || r.batch.failed != nil {
+		return false
+	}
+	if r.refused == nil {
+		r.refused = t.over(r)
+	}
+	return r.refused == nil
 }
 
-// accepted returns the order of r as it is stored.
-func (b *transaction) accepted(r *order.Request) order.Order {
-	o, now := r.Order, time.UnixMicro(b.now).UTC()
-	o.Status, o.ExpiresAt = order.Pending, now.Add(r.TTL)
-	if !r.Queued {
-		o.CreatedAt = now
-	}
-	return o
+// isAccepted reports whether the order of r, about which the transaction has decided, is stored.
+func (r *request) isAccepted() bool {
+	return r.original == nil && r.refused == nil && len(r.shortages) == 0 && r.batch.failed == nil
+}
+
+// short records that r wants more units of sku than are available.
+func (r *request) short(sku string, wanted, available int64) {
+	r.shortages = append(r.shortages, stock.Shortage{SKU: sku, Requested: wanted, Available: max(0, available)})
 }

@@ -8,56 +8,62 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// reserve changes the rows of all claims.
-func (b *transaction) reserve(tx *gorm.DB) error {
-	if b.shared() {
-		return b.reserveShared(tx)
+// reserve reserves the units of all requests in the rows of their SKUs. It records in the requests which units they are
+// short of. Each update has a file of its own.
+func (t *transaction) reserve(tx *gorm.DB) (err error) {
+	if t.shared() {
+		return t.reserveShared(tx)
 	}
-	for _, c := range b.batches[0].Claims {
-		if err := b.update(tx, c); err != nil {
+	for _, c := range t.batches[0].Claims {
+		switch c.Update {
+		case stock.WriteBack:
+			err = t.writeBack(tx, c.SKU)
+		case stock.Version:
+			err = t.version(tx, c.SKU)
+		case stock.Conditional:
+			err = t.conditional(tx, c.SKU)
+		case stock.RowLock, stock.Fenced:
+			err = t.rowLock(tx, c)
+		default:
+			err = fmt.Errorf("sqlstore: no write %d", c.Update)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// update changes the row that c claims by the sum of the requests, with the update of its strategy. It marks the
-// requests that are short of units. Each update has a file of its own.
-func (b *transaction) update(tx *gorm.DB, c stock.Claim) error {
-	switch c.Update {
-	case stock.WriteBack:
-		return b.writeBack(tx, c.SKU)
-	case stock.Version:
-		return b.version(tx, c.SKU)
-	case stock.Conditional:
-		return b.conditional(tx, c.SKU)
-	case stock.RowLock:
-		return b.rowLock(tx, c)
-	case stock.Fenced:
-		return b.fenced(tx, c)
-	}
-	return fmt.Errorf("sqlstore: no write %d", c.Update)
-}
-
-// take reserves in level what the requests want of sku, each all or nothing, and returns how many units that is. With
-// several claims there is one request. If a later SKU of it is short, the rollback releases these units.
-func (b *transaction) take(sku string, level *stock.Level) (units int64) {
-	for i, r := range b.requests {
-		if !b.eligible(i) {
+// take reserves in levels, which are by SKU, what each request wants of these SKUs: all or nothing. A request for more SKUs
+// has a transaction of its own, and the rollback releases the units if it lacks units of another SKU.
+func (t *transaction) take(levels map[string]*level) {
+	for _, r := range t.requests {
+		if !t.wants(r) {
 			continue
 		}
-		if q := r.Order.Quantity(sku); level.Available() >= q {
-			level.Reserved += q
-			units += q
-			b.count(r)
-		} else {
-			b.short(i, sku, q, level.Available())
+		short := false
+		for _, it := range r.Order.Items {
+			if l := levels[it.SKU]; l != nil && l.Available() < it.Quantity {
+				r.short(it.SKU, it.Quantity, l.Available())
+				short = true
+			}
 		}
+		if short {
+			continue
+		}
+		for _, it := range r.Order.Items {
+			if l := levels[it.SKU]; l != nil {
+				l.Reserved += it.Quantity
+				l.sold += it.Quantity
+			}
+		}
+		t.count(r)
 	}
-	return units
 }
 
-func (b *transaction) short(request int, sku string, wanted, available int64) {
-	s := stock.Shortage{SKU: sku, Requested: wanted, Available: max(0, available)}
-	b.shortages[request] = append(b.shortages[request], s)
+// takeSeen reserves units of sku in the level that was read before the transaction.
+func (t *transaction) takeSeen(sku string) *level {
+	l := &level{Level: t.seen[sku]}
+	t.take(map[string]*level{sku: l})
+	return l
 }

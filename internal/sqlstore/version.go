@@ -10,9 +10,9 @@ import (
 
 // version computes from the level that was read before the transaction, and stores the result if the row still has the
 // version of that level.
-func (b *transaction) version(tx *gorm.DB, sku string) error {
-	level := b.seen[sku]
-	if b.take(sku, &level) == 0 {
+func (t *transaction) version(tx *gorm.DB, sku string) error {
+	level := t.takeSeen(sku)
+	if level.sold == 0 {
 		return nil
 	}
 	r := tx.Exec("UPDATE skus SET reserved = ?, version = ? WHERE sku = ? AND version = ?", level.Reserved, level.Version+1, sku, level.Version)
