@@ -23,11 +23,11 @@
 // Package bulkhead decides which transactions may wait for which rows. Transactions that write to one SKU use at most
 // a quarter of the connections, or two. They wait for a place before they use a connection. A transaction that writes
 // to several SKUs gets all its places at once, and waits in all their queues meanwhile. The last free place of a SKU
-// is for the oldest waiter.
+// is for the first waiter. Payments and cancellations go before purchases.
 //
 // After a lock timeout, the SKUs of that transaction admit no other transaction until their rows are found unlocked or
-// changed. A poll of all such rows, or a probe, finds that out. If the probe times out too, or the row is locked and
-// unchanged for three seconds, transactions of the SKU fail until a poll succeeds.
+// changed. A poll of all such rows finds that out, ten times a second. If the row is locked and unchanged for three
+// seconds, transactions of the SKU fail until a poll succeeds. Expiries wait for no such row.
 //
 // # Leader roles
 //

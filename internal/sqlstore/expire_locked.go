@@ -36,7 +36,6 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	if err != nil {
 		return nil, err
 	}
-	e.stuck.Found(slices.Values(free))
 	for _, o := range due {
 		for _, it := range o.Items { // ascending, as the lines are
 			if !slices.Contains(free, it.SKU) {
@@ -66,8 +65,8 @@ func (s *Store) lockFree(tx *gorm.DB, skus []string) (free []string, err error) 
 
 // wait expires orders whose stock was locked, which is usual for a SKU that sells well. It waits for the rows that some
 // of them lack, and holds only these. If there are several, it first waits for each but the lowest with nothing locked,
-// so a row that stays locked blocks no other row. It gives up at the first row that does not come free in time, and the
-// orders are tried again.
+// so a row that stays locked blocks no other row. It waits for no row that may be locked for long. It gives up at the first row that does not
+// come free in time, and the orders are tried again.
 func (e *expiration) wait(ctx context.Context) error {
 	groups := make(map[string][]string) // orders by the SKUs that they lack
 	for id, skus := range e.blocked {
@@ -77,24 +76,16 @@ func (e *expiration) wait(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		skus, some := strings.Split(key, "\x00"), *e
 		some.ids = slices.Sorted(slices.Values(groups[key]))
-		err := e.writing(ctx, func() error { return e.await(e.db.WithContext(ctx), skus[1:]) })
-		if err == nil {
-			err = e.repeating(ctx, func(tx *gorm.DB) error {
-				if err := e.await(tx, skus); err != nil {
-					return err
-				}
-				return some.run(tx)
-			})
-		}
-		if err == nil {
-			some.push()
-			continue
-		}
 		for _, id := range some.ids {
 			e.found[id] = order.Expiry{Again: stockBusy}
 		}
+		if e.rows.Suspects(skus) {
+			continue
+		}
+		err := e.rows.Do(ctx, skus, func(*bulkhead.Places) error { return some.await(ctx, skus) })
 		switch {
-		case errors.Is(err, bulkhead.ErrNoTurn):
+		case err == nil:
+			some.push()
 		case errors.Is(err, stock.ErrBusy), errors.Is(err, stock.ErrUnavailable), errors.Is(err, order.ErrOutcomeUnknown):
 			return nil
 		default:
@@ -104,16 +95,23 @@ func (e *expiration) wait(ctx context.Context) error {
 	return nil
 }
 
-// await waits for the rows of skus, one after the other, through db. It keeps them if db is a transaction.
-func (e *expiration) await(db *gorm.DB, skus []string) error {
-	for _, sku := range skus {
-		err := e.stuck.Wait(sku, func() error {
-			_, err := readRow(db, "sku", sku, e.dialect.forUpdate)
-			return err
-		})
-		if err != nil {
+// await expires the orders of e once the rows of skus are free.
+func (e *expiration) await(ctx context.Context, skus []string) error {
+	lock := func(db *gorm.DB, skus []string) error {
+		for _, sku := range skus {
+			if _, err := readRow(db, "sku", sku, e.dialect.forUpdate); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := e.writing(ctx, func() error { return lock(e.db.WithContext(ctx), skus[1:]) }); err != nil {
+		return err
+	}
+	return e.repeating(ctx, func(tx *gorm.DB) error {
+		if err := lock(tx, skus); err != nil {
 			return err
 		}
-	}
-	return nil
+		return e.run(tx)
+	})
 }

@@ -7,17 +7,8 @@ import (
 	"example.com/shop/internal/sqlstore/bulkhead"
 )
 
-// rowTable is the rows of SKUs. Its connections are separate from those of orders.
-type rowTable struct{ *Store }
-
-// Probe implements [bulkhead.Table].
-func (s rowTable) Probe(ctx context.Context, sku string) error {
-	var n int
-	return s.aside.QueryRowContext(ctx, "SELECT COUNT(*) FROM skus WHERE sku = ?"+s.dialect.forUpdate, sku).Scan(&n)
-}
-
-// Look implements [bulkhead.Table].
-func (s rowTable) Look(ctx context.Context, skus []string) (map[string]bulkhead.Sight, error) {
+// lookAt is a [bulkhead.Look]. It has no connection that an order could have.
+func (s *Store) lookAt(ctx context.Context, skus []string) (map[string]bulkhead.Sight, error) {
 	db := s.db.WithContext(ctx)
 	db.Statement.ConnPool = s.aside
 	free, err := s.lockFree(db, skus)

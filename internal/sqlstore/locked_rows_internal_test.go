@@ -27,7 +27,7 @@ func TestLookShowsFreeRowsAndVersions(t *testing.T) {
 	}
 	look := func() map[string]bulkhead.Sight {
 		t.Helper()
-		seen, err := rowTable{s}.Look(t.Context(), skus)
+		seen, err := s.lookAt(t.Context(), skus)
 		if err != nil || len(seen) != len(skus) {
 			t.Fatal(seen, err)
 		}

@@ -54,11 +54,11 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", address, err), pool.Close())
 	}
-	aside.SetMaxOpenConns(2 + bulkhead.Probers) // and one that looks
+	aside.SetMaxOpenConns(3) // one looks at rows, the others are for Ping
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
-		limits: new(sync.Map), stuck: bulkhead.NewTurns(),
+		limits:   new(sync.Map),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
 	if d.unhurried != nil {
@@ -66,7 +66,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		s.auditors.SetConnMaxIdleTime(d.idle)
 	}
 	if d.writers == 0 {
-		s.rows = bulkhead.New(ctx, max(2, n/4), rowTable{s})
+		s.rows = bulkhead.New(ctx, max(2, n/4), s.lookAt)
 	}
 	s.lookUps = &lookUps{db: db}
 	if d.writers > 0 {

@@ -60,9 +60,8 @@ type Store struct {
 	address  string
 	timers   Scheduler
 	lookUps  *lookUps
-	limits   *sync.Map       // SKU to its purchase limit, which never changes
-	stuck    *bulkhead.Turns // SKUs that expiries have waited for in vain
-	writers  chan struct{}   // one token per transaction that may run at once; nil: no limit
+	limits   *sync.Map     // SKU to its purchase limit, which never changes
+	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
 }
 
 // dialect is what differs between the engines.

@@ -1,8 +1,7 @@
 // Package bulkhead decides which transactions may wait for which rows, so that a locked or hot row takes no
 // connections from other rows.
 //
-// [Group] is for transactions that write to rows. [Turns] is for expiries, which leave out a row after they have
-// waited for it in vain.
+// Orders, payments, restocks and expiries all have their places in one [Group].
 package bulkhead
 
 import (
@@ -27,12 +26,10 @@ import (
 // A SKU whose row may be locked admits nobody, and one whose row is locked refuses them; see [Group.Suspect].
 type Group struct {
 	places int // per SKU; at least 2, as one may be kept for a basket
-	table  Table
-
-	turns  chan struct{}   // one per probe that may run
-	ctx    context.Context //nolint:containedctx // That of probes and looks.
+	look   Look
+	ctx    context.Context //nolint:containedctx // That of looks.
 	cancel context.CancelFunc
-	probes sync.WaitGroup
+	polls  sync.WaitGroup
 
 	mu       sync.Mutex
 	bySKU    map[string]*bulkhead  // SKUs at which somebody has a place, or is in line
@@ -46,25 +43,25 @@ type bulkhead struct {
 	line []*Places // the oldest first
 }
 
-// New returns a Group with places for each SKU. Their probes outlive ctx, from which they take values only.
-func New(ctx context.Context, places int, t Table) *Group {
+// New returns a Group with places for each SKU. Its polls outlive ctx, from which they take values only.
+func New(ctx context.Context, places int, look Look) *Group {
 	b := &Group{
-		places: places, table: t, turns: make(chan struct{}, Probers),
+		places: places, look: look,
 		bySKU: make(map[string]*bulkhead), suspects: make(map[string]*suspicion),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return b
 }
 
-// Close ends the probes.
+// Close ends the polls.
 func (b *Group) Close() {
 	if b == nil {
 		return
 	}
 	b.mu.Lock()
-	b.cancel() // no probe begins any more
+	b.cancel() // no poll begins any more
 	b.mu.Unlock()
-	b.probes.Wait()
+	b.polls.Wait()
 }
 
 // placesError says that a transaction needs places at SKUs that it has none at.
@@ -83,16 +80,17 @@ type Places struct {
 }
 
 // Do runs f with a place at each of skus. It blocks until there are places, or ctx ends. f may find out that it needs
-// others and ask [Places.Need] for them: if they are not free, f is run again once they were. It fails with
-// [stock.ErrRowLocked] as long as the row of one of them is locked.
+// others and ask [Places.Need] for them: if they are not free, f is run again once they were. It is ahead of others in the lines then. So a
+// payment, which learns from its order what it needs, goes before purchases. Do fails with [stock.ErrRowLocked] as long as the row of
+// one of the SKUs is locked.
 func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) error {
 	p := &Places{of: b}
 	if b == nil {
 		return f(p)
 	}
 	defer p.leave()
-	for {
-		if err := p.enter(ctx, skus); err != nil {
+	for ahead := false; ; ahead = true {
+		if err := p.enter(ctx, skus, ahead); err != nil {
 			return err
 		}
 		err := f(p)
@@ -110,7 +108,7 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 }
 
 // enter waits until there is a place at each of skus.
-func (p *Places) enter(ctx context.Context, skus []string) error {
+func (p *Places) enter(ctx context.Context, skus []string, ahead bool) error {
 	b := p.of
 	b.mu.Lock()
 	if err := b.refusal(skus); err != nil || b.fits(p, skus) {
@@ -122,8 +120,11 @@ func (p *Places) enter(ctx context.Context, skus []string) error {
 	}
 	p.wanted, p.ready = skus, make(chan error, 1)
 	for _, sku := range skus {
-		h := b.bulkhead(sku)
-		h.line = append(h.line, p)
+		h, end := b.bulkhead(sku), 0
+		if !ahead {
+			end = len(h.line)
+		}
+		h.line = slices.Insert(h.line, end, p)
 	}
 	b.mu.Unlock()
 	select {

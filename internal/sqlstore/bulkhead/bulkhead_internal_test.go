@@ -111,6 +111,34 @@ func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 	})
 }
 
+// A payment, which reads its order to learn the SKUs, has the first place that comes free, however many purchases wait.
+func TestPaymentGoesBeforePurchases(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(t.Context(), 2, nil)
+		defer b.Close()
+		var all sync.WaitGroup
+		var purchases atomic.Int64
+		for range 50 {
+			all.Go(func() {
+				_ = b.Do(t.Context(), []string{"a"}, func(*Places) error {
+					time.Sleep(time.Second)
+					purchases.Add(1)
+					return nil
+				})
+			})
+		}
+		synctest.Wait()
+		if err := b.Do(t.Context(), nil, func(p *Places) error { return p.Need("a") }); err != nil {
+			t.Error(err)
+		}
+		if n := purchases.Load(); n > 2 {
+			t.Errorf("%d purchases went before the payment", n)
+		}
+		all.Wait()
+	})
+}
+
 // Transactions of any SKUs, of which some give up, some find out late what they need, and some panic, all come to an end. No SKU has
 // more of them than places at any time, and no place is lost.
 func TestPlacesAreBoundedAndNeverLost(t *testing.T) {

@@ -8,14 +8,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/backoff"
-	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
 )
 
 const (
-	// Probers is how many rows are probed at the same time by one process.
-	Probers = 2
-
 	// lookPause is how long rows that are locked are left alone at most between two looks.
 	lookPause = 100 * time.Millisecond
 
@@ -24,14 +20,8 @@ const (
 	lookLimit = 3 * time.Second
 )
 
-// Table is what a Group asks the database.
-type Table interface {
-	// Probe waits for the rows of sku as long as a session waits for a lock, and keeps none.
-	Probe(ctx context.Context, sku string) error
-
-	// Look returns what is to be seen of skus without waiting.
-	Look(ctx context.Context, skus []string) (map[string]Sight, error)
-}
+// Look returns what is to be seen of skus without waiting.
+type Look func(ctx context.Context, skus []string) (map[string]Sight, error)
 
 // Sight is what a look shows of a SKU.
 type Sight struct {
@@ -50,10 +40,8 @@ type suspicion struct {
 // these SKUs has waited in vain for a lock, perhaps that of one of these rows. It does not block.
 //
 // One goroutine polls all these rows on one connection. A row is not locked if it is free at the poll, or if its
-// version has changed, as that of a hot row does. Each row is also probed. A probe waits as writers do, so it gets its
-// turn at a hot row. The row is locked if the probe waits in vain, or if polls find it neither free nor changed for
-// [lookLimit]. Then all transactions of the SKU are refused, also the waiting ones, until a poll or the probe succeeds.
-// Many locked rows need the limit, because their probes take long.
+// version has changed, as that of a hot row does. If polls find it neither free nor changed for [lookLimit], it is locked: all
+// transactions of the SKU are refused, also the waiting ones, until a poll succeeds.
 func (b *Group) Suspect(skus []string) {
 	if b == nil {
 		return
@@ -66,11 +54,9 @@ func (b *Group) Suspect(skus []string) {
 		}
 		if !b.watched {
 			b.watched = true
-			b.probes.Go(b.watch)
+			b.polls.Go(b.watch)
 		}
-		why := new(suspicion)
-		b.suspects[sku] = why
-		b.probes.Go(func() { b.inspect(sku, why) })
+		b.suspects[sku] = new(suspicion)
 	}
 }
 
@@ -84,32 +70,6 @@ func (b *Group) Suspects(skus []string) bool {
 	return slices.ContainsFunc(skus, func(sku string) bool { return b.suspects[sku] != nil })
 }
 
-// inspect probes sku unless a look has found it free meanwhile.
-func (b *Group) inspect(sku string, why *suspicion) {
-	select {
-	case b.turns <- struct{}{}:
-		defer func() { <-b.turns }()
-	case <-b.ctx.Done():
-		return
-	}
-	b.mu.Lock()
-	over := b.suspects[sku] != why
-	b.mu.Unlock()
-	if over {
-		return
-	}
-	stuck := sqldb.LockTimeout(b.table.Probe(b.ctx, sku)) // those who write will find out of other failures
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	switch {
-	case b.suspects[sku] != why:
-	case !stuck:
-		b.clear(sku)
-	default:
-		b.lock(sku)
-	}
-}
-
 // watch polls the suspects until there are none.
 func (b *Group) watch() {
 	for backoff.Jitter(b.ctx, lookPause) {
@@ -120,7 +80,7 @@ func (b *Group) watch() {
 		if len(skus) == 0 {
 			return
 		}
-		seen, err := b.table.Look(b.ctx, skus)
+		seen, err := b.look(b.ctx, skus)
 		if err != nil {
 			continue
 		}
@@ -128,7 +88,6 @@ func (b *Group) watch() {
 		for sku, now := range seen {
 			why := b.suspects[sku]
 			switch {
-			case why == nil: // its probe was faster
 			case why.since.IsZero() && !now.Free:
 				why.since, why.version = time.Now(), now.Version
 			case now.Free || why.version != now.Version:

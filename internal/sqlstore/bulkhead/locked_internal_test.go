@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// table is rows for tests. A probe takes two seconds.
+// table is rows for tests.
 type table struct {
 	mu      sync.Mutex
 	locked  map[string]bool  // guarded by mu: for good
@@ -24,17 +24,7 @@ type table struct {
 	looks   int              // guarded by mu
 }
 
-func (r *table) Probe(_ context.Context, sku string) error {
-	time.Sleep(2 * time.Second)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.locked[sku] {
-		return errLockTimeout
-	}
-	return nil
-}
-
-func (r *table) Look(_ context.Context, skus []string) (map[string]Sight, error) {
+func (r *table) look(_ context.Context, skus []string) (map[string]Sight, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.looks++; r.looks%2 == 0 {
@@ -58,14 +48,41 @@ func newTable() *table {
 	return &table{locked: make(map[string]bool), wanted: make(map[string]bool), version: make(map[string]int64)}
 }
 
-// A lock timeout of a basket has both of its rows probed. Only the one that is locked is refused, to those in line as well, and
+var errLockTimeout = &mysql.MySQLError{Number: 1205}
+
+// Only a lock timeout makes a row suspect. A transaction that failed otherwise, or panicked, keeps nobody from the row.
+func TestOnlyALockTimeoutIsSuspect(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := New(t.Context(), 2, newTable().look)
+		defer b.Close()
+		for name, f := range map[string]func(*Places) error{
+			"fine": nothing, "another error": func(*Places) error { return mysql.ErrInvalidConn }, "panic": func(*Places) error { panic("a transaction") },
+			"a lock timeout": func(*Places) error { return errLockTimeout },
+		} {
+			func() {
+				defer func() { _ = recover() }()
+				_ = b.Do(t.Context(), []string{"a"}, f)
+			}()
+			if want := name == "a lock timeout"; b.Suspects([]string{"b", "a"}) != want {
+				t.Errorf("after %s: suspect %t", name, !want)
+			}
+			time.Sleep(time.Second) // a poll finds it free
+			if err := b.Do(t.Context(), []string{"a"}, nothing); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+// A lock timeout of a basket has both of its rows polled. Only the one that is locked is refused, to those in line as well, and
 // only until it is free.
-func TestProbeFindsTheLockedRow(t *testing.T) {
+func TestPollsFindTheLockedRow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		r := newTable()
 		r.locked["bad"] = true
-		b := New(t.Context(), 2, r)
+		b := New(t.Context(), 2, r.look)
 		defer b.Close()
 		do := func(skus ...string) error { return b.Do(t.Context(), skus, nothing) }
 		for range 2 { // they have the places until the row is known to be locked
@@ -124,7 +141,7 @@ func TestSuspectsAdmitNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
 		r := newTable()
-		b := New(t.Context(), 2, r)
+		b := New(t.Context(), 2, r.look)
 		defer b.Close()
 		skus := []string{"hot"}
 		r.wanted["hot"] = true
@@ -165,7 +182,7 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const many = 40
 		r := newTable()
-		b := New(t.Context(), 2, r)
+		b := New(t.Context(), 2, r.look)
 		defer b.Close()
 		var skus []string
 		for i := range many {
@@ -173,7 +190,7 @@ func TestFreedRowIsSoldAmongManyLocked(t *testing.T) {
 			r.locked[skus[i]] = true
 		}
 		b.Suspect(skus)
-		time.Sleep(5 * time.Second) // most have not been probed
+		time.Sleep(5 * time.Second)
 		refused := func() (n int) {
 			for _, sku := range skus {
 				err := b.Do(t.Context(), []string{sku}, nothing)
