@@ -59,10 +59,8 @@ var (
 //   - A lost lease, a stale token, a version conflict, a lost reply to COMMIT: the orders return to their lane and are tried again under new
 //     locks. The store reads first which orders with an unknown outcome exist ([Request].Uncertain), on four connections at most.
 //
-// Each order keeps its own deadline, maximum wait, permit and idempotency key. A caller may leave the lane at any time, without effect.
-// From a running transaction it leaves 250 ms after its deadline, with [ErrOutcomeUnknown]. If units are short, one read of the level refuses all
-// orders of a cohort that were waiting before the read and want more than is available. Later orders need another
-// read, because units can return without a lease. An order with wait=0 waits at most 50 ms in its lane.
+// If units are short, one read of the level refuses all orders of a cohort that were waiting before the read and want more than is
+// available. Later orders need another read, because units can return without a lease.
 //
 // Mutual exclusion between processes is not guaranteed: a lease can expire while its holder is paused. The row compares the fencing token.
 //
@@ -148,8 +146,7 @@ func (q *commitQueue) do(e *entry) error {
 	select {
 	case err := <-e.answer:
 		return err
-	case <-ctx.Done():
-	case <-waiting.Done():
+	case <-waiting.Done(): // with ctx, at the latest
 	}
 	if err := q.leave(e, cmp.Or(context.Cause(ctx), context.Cause(waiting))); err != nil {
 		return err

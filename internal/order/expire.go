@@ -10,13 +10,11 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// ExpireTimer is the kind of the timers that end the wait for a payment. The id
-// of each is that of its order.
+// ExpireTimer is the kind of the timers that end the wait for a payment. The id of each is that of its order.
 const ExpireTimer = "order.expire"
 
-// Timer returns the timer that is to fire when o expires. Timers count
-// milliseconds and orders microseconds, so it is due up to a millisecond later,
-// never earlier.
+// Timer returns the timer that is to fire when o expires. Timers count milliseconds and orders microseconds, so it is due up to a
+// millisecond later, never earlier.
 func (o Order) Timer() timeout.Timer {
 	due := o.ExpiresAt.Truncate(time.Millisecond)
 	if due.Before(o.ExpiresAt) {
@@ -66,9 +64,8 @@ func (s *Service) Extend(ctx context.Context, t Target, by time.Duration) (Order
 	return o, nil
 }
 
-// Expire is the [timeout.Handler] of ExpireTimer: it gives the units of unpaid
-// orders back. It may be called for any order at any time, and as often as
-// anybody likes: the orders' rows decide.
+// Expire is the [timeout.Handler] of ExpireTimer: it gives the units of unpaid orders back. It may be called for any order at any time, and
+// as often as anybody likes: the orders' rows decide.
 //
 // An order whose rows another transaction has locked is tried again until it succeeds, and the rest of the batch does
 // not wait for it. A store that does not answer is reported as [timeout.ErrUnavailable]. Neither is a timer's fault.

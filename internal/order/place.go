@@ -54,17 +54,14 @@ var ErrQueued = errors.New("order: queued")
 
 // Place promises the items to the customer, all or none, until the order expires.
 //
-// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends. ctx should have a deadline for
-// the work beyond p.Prefer. If a SKU is sold out, the order waits as long as p.Prefer allows. Waiting orders are served
-// in their order of arrival, but a newcomer may be quicker. A customer that waits for units holds no permit and no
-// lock. If too many wait already, the order is refused at once, with [ErrNotWaiting] alongside the shortage. An order
-// that was put into the queue is returned as [Queued].
+// It blocks until the locks of all SKUs are held and the order is stored, or ctx ends. ctx should have a deadline for the work beyond
+// p.Prefer. If a SKU is sold out, the order waits as long as p.Prefer allows. Waiting orders are served in their order of arrival, but a
+// newcomer may be quicker. A customer that waits for units holds no permit and no lock. If too many wait already, the order is refused at
+// once, with [ErrNotWaiting] alongside the shortage. An order that was put into the queue is returned as [Queued].
 //
-// Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable],
-// [*stock.ShortageError], [*LimitError], those of [idempotency], [ErrConcurrencyLimit], [ErrCrowded],
-// [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of
-// ctx's end. After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and
-// comes with the id that the order would have.
+// Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable], [*stock.ShortageError], [*LimitError], those of [idempotency],
+// [ErrConcurrencyLimit], [ErrCrowded], [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of ctx's end.
+// After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and comes with the id that the order would have.
 func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(p.Items))))
 	defer span.End()

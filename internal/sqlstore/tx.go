@@ -28,10 +28,8 @@ const heldWait = 2 * time.Second
 // is outside of the transaction, so that it keeps no connection from other orders.
 var errHeld = fmt.Errorf("sqlstore: another transaction has the order: %w", stock.ErrRowLocked)
 
-// inTx runs fn in a transaction and commits it, unless fn returns an error,
-// which is returned. Failures that may pass are tried again from the start. fn
-// must use only the handle that it is given, and must set afresh whatever it
-// sets outside.
+// inTx runs fn in a transaction and commits it, unless fn returns an error, which is returned. Failures that may pass are tried again from
+// the start. fn must use only the handle that it is given, and must set afresh whatever it sets outside.
 //
 // A COMMIT that was sent and not confirmed fails with [order.ErrOutcomeUnknown]
 // and is not tried again: only the caller knows how to find out.
@@ -39,8 +37,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return s.writing(ctx, func() error { return s.once(ctx, fn) })
 }
 
-// writing calls f, which writes, until it succeeds or fails for good. Without a transaction
-// around it f must be safe to repeat.
+// writing calls f, which writes, until it succeeds or fails for good. Without a transaction around it f must be safe to repeat.
 func (s *Store) writing(ctx context.Context, f func() error) error {
 	if s.writers != nil {
 		select {
@@ -117,8 +114,7 @@ func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	}
 }
 
-// translate gives err a name that callers know. Errors that come from a broken
-// or overloaded database leave nothing behind.
+// translate gives err a name that callers know. Errors that come from a broken or overloaded database leave nothing behind.
 func (s *Store) translate(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

@@ -5,12 +5,10 @@ import (
 	"time"
 )
 
-// OverdueGrace is how late an order may expire before an audit reports it. Failures that the timers
-// recover from without help cost seconds.
+// OverdueGrace is how late an order may expire before an audit reports it. Failures that the timers recover from without help cost seconds.
 const OverdueGrace = time.Minute
 
-// Audit compares what the columns of one SKU say with what its ledger and its
-// orders say, all read in one snapshot.
+// Audit compares what the columns of one SKU say with what its ledger and its orders say, all read in one snapshot.
 type Audit struct {
 	SKU      string
 	Strategy string
@@ -33,18 +31,15 @@ type Audit struct {
 // Accepted returns the units that customers were promised and still expect.
 func (a Audit) Accepted() int64 { return a.Open + a.Sold }
 
-// Oversold returns the units that were promised beyond those that ever
-// existed.
+// Oversold returns the units that were promised beyond those that ever existed.
 func (a Audit) Oversold() int64 { return max(0, a.Accepted()-a.Stocked) }
 
-// Undersold returns the units that nobody was promised and that nobody can
-// buy, because the columns have lost sight of them.
+// Undersold returns the units that nobody was promised and that nobody can buy, because the columns have lost sight of them.
 func (a Audit) Undersold() int64 {
 	return max(0, a.Stocked-a.Accepted()-max(0, a.OnHand-a.Reserved))
 }
 
-// LostUpdates returns by how many units the columns differ from the ledger:
-// each was written there and overwritten in the column.
+// LostUpdates returns by how many units the columns differ from the ledger: each was written there and overwritten in the column.
 func (a Audit) LostUpdates() int64 {
 	return abs(a.OnHand-a.LedgerOnHand) + abs(a.Reserved-a.LedgerReserved)
 }
