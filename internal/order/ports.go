@@ -33,8 +33,8 @@ type Request struct {
 	// [*StateError].
 	Err error
 
-	// Answered is set when Err is known, which may be so for some when Commit fails for the sake
-	// of others. Another Commit does nothing about these.
+	// Answered is set when Err is known. A Commit that fails may have answered some of its requests. The next Commit
+	// skips them.
 	Answered bool
 
 	// Uncertain is set when Commit has failed with [ErrOutcomeUnknown], and has the next one look

@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// errRefused rolls back a batch of which nothing is left to store.
+// errRefused rolls back a transaction that has no order to store.
 var errRefused = errors.New("sqlstore: every order of the batch was refused")
 
 // Commit implements [order.Store]. If a rolled-back transaction decides some requests, Commit answers these, and begins

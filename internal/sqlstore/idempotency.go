@@ -31,8 +31,7 @@ type answer struct {
 	idempotency.Answer
 }
 
-// Answer implements [order.Store]. Those who ask while others are being answered share the
-// next statement.
+// Answer implements [order.Store]. Calls that arrive while a statement is being answered share the next statement.
 func (s *Store) Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
 	if err := fits(r.Scope); err != nil {
 		return idempotency.Answer{}, false, err
@@ -92,7 +91,7 @@ func (k *lookUps) do(l *lookUp) error {
 	k.reading = true
 	k.mu.Unlock()
 	if first {
-		go k.read() // until the queue is empty; the contexts of those who ask bound each read
+		go k.read() // until the queue is empty; the context of a waiting call bounds each read
 	}
 	select {
 	case err := <-l.done:
@@ -117,7 +116,7 @@ func (k *lookUps) read() {
 	}
 }
 
-// take returns the requests of the next read: those of again, and of those who asked since then. Whoever has left is left out.
+// take returns the look-ups of the next read: again, and the look-ups that were added since. It drops those whose context has ended.
 func (k *lookUps) take(again []*lookUp) []*lookUp {
 	k.mu.Lock()
 	defer k.mu.Unlock()

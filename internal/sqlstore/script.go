@@ -17,9 +17,9 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// script is the statements that end a transaction, whose results nobody needs. They are sent
-// in one round trip where the driver can do that, and otherwise one by one. Many rows are one
-// statement. All rows are inserted here, and not by gorm, which would look at every column by reflection.
+// script is the statements that end a transaction, and whose results are not read. They take one round trip if the driver
+// can send several statements at once, and otherwise one round trip each. The rows of a table are one statement. gorm is not
+// used here, as it reads every column by reflection.
 type script struct {
 	texts []string
 	args  []any
@@ -108,8 +108,8 @@ func (c *script) entry(s *Store, m stock.Movement, sku string, quantity, now int
 	c.ledger(s, m, []order.Order{none}, [][]stock.Claim{{{SKU: sku, Fence: f}}}, now)
 }
 
-// answers adds the insertion of answers. It comes last: whoever carries out the same request
-// waits there until the outcome is known, and holds what it has changed meanwhile. Keys are in ascending order, so that
+// answers adds the insertion of answers. It comes last: a duplicate request waits at its key until
+// the outcome is known, and keeps its rows locked meanwhile. Keys are in ascending order, so that
 // two transactions with the same keys do not wait for each other.
 func (c *script) answers(s *Store, answers []answer) error {
 	slices.SortFunc(answers, func(a, b answer) int {

@@ -34,7 +34,7 @@ var errHeld = fmt.Errorf("sqlstore: another transaction has the order: %w", stoc
 // A COMMIT that was sent and not confirmed fails with [order.ErrOutcomeUnknown]
 // and is not tried again: only the caller knows how to find out.
 func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	return s.writing(ctx, func() error { return s.once(ctx, fn) })
+	return s.writing(ctx, func() error { return s.runOnce(ctx, fn) })
 }
 
 // writing calls f, which writes, until it succeeds or fails for good. Without a transaction around it f must be safe to repeat.
@@ -87,8 +87,8 @@ func passing(err error) bool {
 	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.LockTimeout(err) && (sqldb.Transient(err) || sqldb.Broken(err))
 }
 
-// once runs fn in one transaction.
-func (s *Store) once(ctx context.Context, fn func(tx *gorm.DB) error) error {
+// runOnce runs fn in one transaction, and commits it unless fn fails.
+func (s *Store) runOnce(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	tx := s.db.WithContext(ctx).Begin()
 	if tx.Error != nil {
 		return tx.Error
