@@ -36,7 +36,7 @@ type Index interface {
 	Shards(kind, partition string) []Shard
 
 	// Schedule puts entries, and returns how many of them were new. An entry that is there gets
-	// the new moment, or with missing keeps its own. Concurrent calls share round trips.
+	// the new moment, or with missing keeps its own.
 	Schedule(ctx context.Context, kind, partition string, missing bool, entries []Entry) (int, error)
 
 	// Remove removes entries.

@@ -2,12 +2,8 @@ package redisindex_test
 
 import (
 	"cmp"
-	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,10 +44,10 @@ func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *red
 // harness runs the conformance tests with clients of a store.
 func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHarness {
 	var clients sync.Map // by index
-	of := func(t *testing.T, x timeout.Index) *counted {
+	of := func(t *testing.T, x timeout.Index) redis.UniversalClient {
 		t.Helper()
 		v, _ := clients.Load(x)
-		c, ok := v.(*counted)
+		c, ok := v.(redis.UniversalClient)
 		if !ok {
 			t.Fatal("a client of another harness")
 		}
@@ -61,10 +57,9 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 		Clients: func(t *testing.T, n int) (all []timeout.Index) {
 			t.Helper()
 			for range n {
-				c := &counted{UniversalClient: open(t)}
-				c.AddHook(c)
-				x := index(t, c.UniversalClient, redisindex.Config{})
-				clients.Store(x, c)
+				rdb := open(t)
+				x := index(t, rdb, redisindex.Config{})
+				clients.Store(x, rdb)
 				all = append(all, x)
 			}
 			return all
@@ -84,10 +79,6 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 					t.Fatal(err)
 				}
 			}
-		},
-		RoundTrips: func(t *testing.T, x timeout.Index) int {
-			t.Helper()
-			return int(of(t, x).trips.Load())
 		},
 	}
 }
@@ -142,37 +133,6 @@ func sentinelClient(tb testing.TB, s *testbed.Sentinel) *redis.Client {
 	})
 	tb.Cleanup(func() { rdb.Close() })
 	return rdb
-}
-
-// counted is a client that counts its round trips with scripts.
-type counted struct {
-	redis.UniversalClient
-	trips atomic.Int64
-}
-
-func (c *counted) add(cmds ...redis.Cmder) {
-	if slices.ContainsFunc(cmds, func(cmd redis.Cmder) bool { return strings.HasPrefix(cmd.Name(), "eval") }) {
-		c.trips.Add(1)
-	}
-}
-
-// DialHook implements [redis.Hook].
-func (*counted) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements [redis.Hook].
-func (c *counted) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.add(cmd)
-		return next(ctx, cmd)
-	}
-}
-
-// ProcessPipelineHook implements [redis.Hook].
-func (c *counted) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.add(cmds...)
-		return next(ctx, cmds)
-	}
 }
 
 // keyOf names a key of a shard, as documented.

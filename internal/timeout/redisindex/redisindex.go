@@ -36,9 +36,8 @@ type Index struct {
 
 	mu     sync.Mutex
 	shards map[[2]string][]timeout.Shard // by kind and partition
-	lanes  map[laneKey]*lane
-	wakes  map[string]*waker // by name of the shard
-	start  func(name string) // makes the messages of a shard arrive; nil unless Run runs in a cluster
+	wakes  map[string]*waker             // by name of the shard
+	start  func(name string)             // makes the messages of a shard arrive; nil unless Run runs in a cluster
 }
 
 // New returns an Index whose data is in rdb. It fails if rdb repeats commands by
@@ -57,8 +56,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 		return nil, fmt.Errorf("redisindex: %w", err)
 	}
 	x := &Index{
-		rdb: rdb, cfg: cfg, shards: map[[2]string][]timeout.Shard{},
-		lanes: map[laneKey]*lane{}, wakes: map[string]*waker{},
+		rdb: rdb, cfg: cfg, shards: map[[2]string][]timeout.Shard{}, wakes: map[string]*waker{},
 	}
 	x.cluster, _ = rdb.(*redis.ClusterClient)
 	return x, nil

@@ -3,43 +3,73 @@ package redisindex
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"os"
 	"slices"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/timeout"
 )
 
-// Schedule implements [timeout.Index]. It shares round trips with concurrent calls.
+// Schedule implements [timeout.Index]. Each shard gets a script for every maxBatch entries, all shards at once.
 // After an error some of the entries may have arrived.
-func (x *Index) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
-	if len(entries) == 0 {
-		return 0, nil
-	}
+func (x *Index) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (added int, err error) {
 	shards := x.Shards(kind, partition)
 	if len(entries) == 1 { // most calls: one order, one timer
-		h := entries[0]
-		s := shards[shardOf(h.ID, len(shards))]
-		added, err := x.lane(s, missing).start(ctx, []any{h.At.UnixMilli(), h.ID}).wait()
-		return added, x.named("schedule", s, err)
+		s := shards[shardOf(entries[0].ID, len(shards))]
+		return x.put(ctx, s, missing, entries)
 	}
-	pairs := make([][]any, len(shards))
-	for _, h := range entries {
-		n := shardOf(h.ID, len(shards))
-		pairs[n] = append(pairs[n], h.At.UnixMilli(), h.ID)
+	parts := make([][]timeout.Entry, len(shards))
+	for _, e := range entries {
+		n := shardOf(e.ID, len(shards))
+		parts[n] = append(parts[n], e)
 	}
-	var calls []*call
-	for n, all := range pairs {
-		for some := range slices.Chunk(all, 2*maxBatch) {
-			calls = append(calls, x.lane(shards[n], missing).start(ctx, some))
-		}
+	var all sync.WaitGroup
+	counts, errs := make([]int, len(shards)), make([]error, len(shards))
+	for n, part := range parts {
+		all.Go(func() {
+			for some := range slices.Chunk(part, maxBatch) {
+				fresh, err := x.put(ctx, shards[n], missing, some)
+				counts[n], errs[n] = counts[n]+fresh, cmp.Or(errs[n], err)
+			}
+		})
 	}
-	sum, first := 0, error(nil)
-	for _, c := range calls {
-		added, err := c.wait()
-		sum, first = sum+added, cmp.Or(first, x.named("schedule", c.shard, err))
+	all.Wait()
+	for n := range shards {
+		added, err = added+counts[n], cmp.Or(err, errs[n])
 	}
-	return sum, first
+	return added, err
+}
+
+// put puts entries into a shard, and returns how many were new.
+func (x *Index) put(ctx context.Context, s timeout.Shard, missing bool, entries []timeout.Entry) (added int, err error) {
+	k, only := x.keysOf(s), ""
+	if missing {
+		only = "nx"
+	}
+	args := append(x.announce(k), only)
+	for _, e := range entries {
+		args = append(args, e.At.UnixMilli(), e.ID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
+	defer cancel()
+	reply, err := scheduleScript.Run(ctx, x.rdb, []string{k.pending}, args)
+	list, _ := reply.([]any)
+	if err == nil && len(list) != 2 {
+		err = fmt.Errorf("reply %v", reply)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) { // the client reads until the deadline of ctx
+		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	if err != nil {
+		return 0, x.named("schedule", s, err)
+	}
+	n, _ := list[1].(int64)
+	x.deliver(k.name, list[0])
+	return int(n), nil
 }
 
 // Remove implements [timeout.Index].

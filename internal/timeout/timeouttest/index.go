@@ -24,9 +24,6 @@ type IndexHarness struct {
 	// Wipe makes the index forget all it knows of a kind and partition. Nil: it cannot forget.
 	Wipe func(t *testing.T, x timeout.Index, kind, partition string)
 
-	// RoundTrips returns how many round trips a client has made so far. Nil: there are none.
-	RoundTrips func(t *testing.T, x timeout.Index) int
-
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
@@ -49,7 +46,6 @@ func indexCases() []indexCase {
 		{"MissingLeavesWhatIsThere", missingLeavesWhatIsThere},
 		{"RemoveForgets", removeForgets},
 		{"EveryCallerGetsItsAnswer", everyCallerGetsItsAnswer},
-		{"ScheduleSharesRoundTrips", scheduleSharesRoundTrips},
 		{"ManyAtOnce", manyAtOnce},
 		{"NeverCompleteIsWiped", neverCompleteIsWiped},
 		{"WipeIsNoticed", wipeIsNoticed},

@@ -45,32 +45,6 @@ func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
 	b.holds(len(ids))
 }
 
-func scheduleSharesRoundTrips(t *testing.T, h IndexHarness) {
-	if h.RoundTrips == nil {
-		t.Skip("there are no round trips")
-	}
-	const callers, each = 64, 20
-	b := newBench(t, h)
-	at, ids := b.now().Add(time.Hour), series(callers*each)
-	b.put(at, "first")
-	before := h.RoundTrips(t, b.Index)
-	var wg sync.WaitGroup
-	for i := range callers {
-		wg.Go(func() {
-			for j := range each {
-				b.put(at, ids[i*each+j])
-			}
-		})
-	}
-	wg.Wait()
-	trips := h.RoundTrips(t, b.Index) - before
-	if trips < each || trips > len(ids)/2 {
-		t.Errorf("%d calls of %d callers took %d round trips, want %d or few more, and at most half as many as calls",
-			len(ids), callers, trips, each)
-	}
-	b.holds(len(ids) + 1)
-}
-
 func manyAtOnce(t *testing.T, h IndexHarness) {
 	const n = 5000
 	b := newBench(t, h)
