@@ -185,7 +185,7 @@ func TestControlRoomLeavesNoProcess(t *testing.T) {
 	r := startRoom(t, product(t), "--instances", "2")
 	address, token, _ := strings.Cut(r.url, "/#token=")
 	for _, path := range []string{"/lab/unpaid", "/lab/actions/pause?instance=shop-2", "/lab/labs/lost-update"} {
-		if a := ask(t.Context(), http.DefaultClient, "POST", address+path, "", "Shop-Room-Token", token); a.status != http.StatusNoContent {
+		if a := ask(t.Context(), http.DefaultClient, "POST", address+path, "", "Shop-Room-Token", token); a.status != http.StatusNoContent && a.status != http.StatusAccepted { // it goes on
 			t.Fatal(a)
 		}
 	}

@@ -42,7 +42,7 @@
 // orders that share transactions, because an order that waits for the previous transaction takes more than twice the latency. A
 // SKU in high demand has a bound of its own, so the instance stays open to other SKUs. The bound of the instance does not count an
 // order of one SKU while it waits for its lease, or for a row that another transaction keeps locked. A burst after a calm finds as many places as
-// one worker serves in a second, at least two. An order that joins others in a cohort is not counted here; it still takes a permit.
+// one worker serves in a second, at least 32. An order that joins others in a cohort is not counted here; it still takes a permit.
 //
 // # The queue
 //

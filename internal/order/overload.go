@@ -25,8 +25,10 @@ const (
 	drainEvery = 10 * time.Second
 	drainFor   = 500 * time.Millisecond
 
-	// burst is how long the last order of a burst may wait, if nothing is known of how many orders are served at once.
-	burst = time.Second
+	// A burst after a calm finds places for as many orders as a service that works on one at a time serves within burst, and for
+	// leastBurst at least: nothing is known of how many are served at once.
+	burst      = time.Second
+	leastBurst = 32
 )
 
 // overload bounds, by its measurements, how many orders this instance places at once: all orders, or those of one
@@ -102,8 +104,8 @@ func (o *overload) bound(now time.Time, most int) float64 {
 	return min(bound, float64(most))
 }
 
-// calm returns the bound for a burst after a calm: as many orders as a service that works on one at a time serves within burst.
-func (o *overload) calm() float64 { return max(fewest, float64(burst/o.alone)) }
+// calm returns the bound for a burst after a calm.
+func (o *overload) calm() float64 { return max(leastBurst, float64(burst/o.alone)) }
 
 // usable returns how many orders may be in flight.
 func (o *overload) usable(most int) int {
