@@ -65,6 +65,7 @@ type flight struct {
 	shares            bool          // a transaction with others that wait at the same time
 	blocked           time.Time     // since when it is not counted, as it waits for a lease or a locked row; zero: it is
 	waited            time.Duration // for such, earlier
+	over              bool          // it has left, though its order may still be in the queue
 }
 
 // enter counts an order that begins now, or returns nil if there are too many: more than most, or than the service can do. first says that no
@@ -142,7 +143,7 @@ func (f *flight) block(waits bool) {
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	switch now := time.Now(); {
-	case waits == !f.blocked.IsZero():
+	case f.over, waits == !f.blocked.IsZero():
 	case waits:
 		f.blocked = now
 		f.of.count(f.first, -1, now)
@@ -157,6 +158,7 @@ func (f *flight) leave() {
 	o, now := f.of, time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	f.over = true
 	if f.alone {
 		o.drained, o.refusals = now, 0
 	}

@@ -230,6 +230,9 @@ func TestBlockedOrderIsNotInFlight(t *testing.T) {
 		}
 		f.block(true)
 		f.leave()
+		gone := o.enter(true, 1)
+		gone.leave() // its caller has left, and the queue learns of it later
+		gone.block(true)
 		if o.inFlight != 0 || o.firsts != 0 {
 			t.Errorf("%d in flight, of them %d first, want none", o.inFlight, o.firsts)
 		}
