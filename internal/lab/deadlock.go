@@ -136,16 +136,14 @@ func sortedLocks(ctx context.Context, s *stores, locks *redislock.Locker, pictur
 	s.r.Cure(ok, "with sorted locks, neither basket held what the other one waited for, and both got their locks")
 }
 
-// waits returns as soon as so many wait for rice, or somebody has locked tea.
+// waits returns as soon as so many wait for rice, and whether somebody has locked tea then. Before it waits, AcquireAll has tried both keys at once
+// and released what it got.
 func waits(ctx context.Context, locks *redislock.Locker, n int) (grabbed bool) {
 	await(ctx, "baskets that wait for rice", func() bool {
 		rice, errRice := locks.Inspect(ctx, "rice")
-		tea, errTea := locks.Inspect(ctx, "tea")
-		if errRice != nil || errTea != nil {
-			return false // a busy machine has kept Redis from answering in time
-		}
+		tea, errTea := locks.Inspect(ctx, "tea") // after rice
 		grabbed = tea.Held
-		return grabbed || rice.Waiters == n
+		return errRice == nil && errTea == nil && rice.Waiters == n // else a busy machine may have kept Redis from answering in time
 	})
 	return grabbed
 }

@@ -37,7 +37,7 @@ func TestQueueTellsWhichOrdersAreBlocked(t *testing.T) {
 		r.ended(one, nil)
 		r.ended(two, nil)
 		c = r.commit("3")
-		c.batches[0].Err = ErrCommitAlone
+		c.batches[0].Err = ErrRowSuspect
 		c.answer <- nil
 		alone := r.commit("3")
 		counted("the row is locked", 2) // those that have their answers have not left

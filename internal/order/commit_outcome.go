@@ -23,7 +23,7 @@ func (q *commitQueue) outcome(p *part, err error) {
 	switch {
 	case errors.Is(err, ErrCommitAlone):
 		for _, e := range p.entries {
-			e.flight.block(true)
+			e.flight.block(errors.Is(err, ErrRowSuspect))
 		}
 		u.apart = append(u.apart, p.entries...)
 	case err != nil && (u.ctx.Err() != nil || anotherTry(err)):

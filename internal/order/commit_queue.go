@@ -57,7 +57,7 @@ var (
 //   - A row that a foreign transaction keeps locked: 200 ms, once. The orders of that SKU commit alone until the row is free. A basket
 //     gives its leases up first, waits for the row, and asks for them again.
 //   - A lost lease, a stale token, a version conflict, a lost reply to COMMIT: the orders return to their lane and are tried again under new
-//     locks. The store reads first which orders with an unknown outcome exist ([Request].Uncertain), on four connections at most.
+//     locks. The store reads first which orders with an unknown outcome exist ([Request].Uncertain).
 //
 // If units are short, one read of the level refuses all orders of a cohort that were waiting before the read and want more than is
 // available. Later orders need another read, because units can return without a lease.
@@ -75,7 +75,6 @@ type commitQueue struct {
 	publisher Publisher
 	short     sync.Map       // SKUs of which the latest batch wanted more than there was
 	work      sync.WaitGroup // leaders, rounds and transactions
-	resolving chan struct{}  // a token for each transaction with orders whose outcome is unknown
 
 	mu      sync.Mutex
 	lanes   map[laneKey]*lane // in which orders wait or are served

@@ -27,15 +27,15 @@ const (
 
 	// longestPause is how long fewer wait at most.
 	longestPause = 10 * time.Millisecond
-
-	// maxResolving is how many transactions at once find out what became of orders with an unknown outcome. After an outage all orders
-	// in flight are such, and new ones need connections as well.
-	maxResolving = 4
 )
 
 // ErrCommitAlone says, as [Batch.Err], that a row of the batch is locked by somebody else. The batch is to be committed in a
 // transaction of its own, which may wait.
 var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock.ErrRowLocked)
+
+// ErrRowSuspect is [ErrCommitAlone] for a batch whose row is, or may be, locked for long. The others are left out for another reason,
+// such as a slow database.
+var ErrRowSuspect = fmt.Errorf("%w for long", ErrCommitAlone)
 
 // enter has u served in a transaction, and returns why its orders wait again, or nil. It is for leaders.
 func (q *commitQueue) enter(u *unit) error {
@@ -278,14 +278,6 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 			p.batch.Requests = append(p.batch.Requests, e.Request)
 		}
 		batches[i], ctxs[i] = p.batch, ctx
-	}
-	if slices.ContainsFunc(parts[0].entries, func(e *entry) bool { return e.Uncertain }) { // it shares with no other part
-		select {
-		case q.resolving <- struct{}{}:
-			defer func() { <-q.resolving }()
-		case <-ctxs[0].Done():
-			return fmt.Errorf("%w: %w", ErrOutcomeUnknown, context.Cause(ctxs[0]))
-		}
 	}
 	if len(parts) == 1 {
 		err := q.store.Commit(ctxs[0], batches...)

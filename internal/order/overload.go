@@ -41,7 +41,7 @@ const (
 // service is idle. The rate is measured as BBR does: answers during an order, over its latency.
 //
 // The bound falls only while orders are refused, first for want of permits and then by the bound itself. It grows by one for each
-// latency in which nothing is in flight, so a burst after a calm finds all permits. The zero value bounds nothing before an order
+// latency in which nothing is in flight, up to what a burst after a calm may have. The zero value bounds nothing before an order
 // has begun alone and is placed.
 type overload struct {
 	mu       sync.Mutex

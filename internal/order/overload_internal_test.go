@@ -233,6 +233,10 @@ func TestBlockedOrderIsNotInFlight(t *testing.T) {
 		gone := o.enter(true, 1)
 		gone.leave() // its caller has left, and the queue learns of it later
 		gone.block(true)
+		blocked := o.enter(true, 1)
+		blocked.block(true)
+		blocked.leave() // from a lane whose lease comes later
+		blocked.block(false)
 		if o.inFlight != 0 || o.firsts != 0 {
 			t.Errorf("%d in flight, of them %d first, want none", o.inFlight, o.firsts)
 		}

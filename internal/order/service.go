@@ -82,8 +82,7 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	}
 	s.SetTTL(ttl)
 	s.queue = &commitQueue{
-		resolving: make(chan struct{}, maxResolving),
-		store:     store, offers: s.offers, tracer: s.tracer, observer: s.observer, publisher: s.publisher, lanes: make(map[laneKey]*lane), asking: make(map[dlock.EachLocker]bool),
+		store: store, offers: s.offers, tracer: s.tracer, observer: s.observer, publisher: s.publisher, lanes: make(map[laneKey]*lane), asking: make(map[dlock.EachLocker]bool),
 	}
 	return s
 }

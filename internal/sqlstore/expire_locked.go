@@ -76,16 +76,18 @@ func (e *expiration) wait(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(groups)) {
 		skus, some := strings.Split(key, "\x00"), *e
 		some.ids = slices.Sorted(slices.Values(groups[key]))
-		for _, id := range some.ids {
-			e.found[id] = order.Expiry{Again: stockBusy}
-		}
-		if e.rows.Suspects(skus) {
+		if e.rows.Suspects(skus) { // found has the orders as to be tried again
 			continue
 		}
 		err := e.rows.Do(ctx, skus, func(*bulkhead.Places) error { return some.await(ctx, skus) })
-		switch {
-		case err == nil:
+		if err == nil {
 			some.push()
+			continue
+		}
+		for _, id := range some.ids { // whatever a transaction that failed has found
+			e.found[id] = order.Expiry{Again: stockBusy}
+		}
+		switch err = e.translate(ctx, err); {
 		case errors.Is(err, stock.ErrBusy), errors.Is(err, stock.ErrUnavailable), errors.Is(err, order.ErrOutcomeUnknown):
 			return nil
 		default:

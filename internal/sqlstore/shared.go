@@ -37,7 +37,7 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 	for wait := rowWait; ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
 			if s.rows.Suspects(skusOfClaims(b)) {
-				b.Err = order.ErrCommitAlone
+				b.Err = order.ErrRowSuspect
 			}
 			return b.Err != nil
 		})
@@ -55,14 +55,14 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 				return slices.ContainsFunc(b.Requests, func(r *order.Request) bool { return r.Key != nil })
 			}
 			some := slices.ContainsFunc(free, keyed)
-			leaveOut(free, func(b *order.Batch) bool { return !some || keyed(b) })
+			leaveOut(free, order.ErrCommitAlone, func(b *order.Batch) bool { return !some || keyed(b) })
 		case errors.Is(err, errRowsLocked):
 			found, err := s.suspect(ctx, free)
 			switch {
 			case err != nil:
 				return err
 			case !found && wait == slowWait:
-				leaveOut(free, func(*order.Batch) bool { return true })
+				leaveOut(free, order.ErrCommitAlone, func(*order.Batch) bool { return true })
 			case !found:
 				wait = slowWait
 			}
@@ -73,10 +73,10 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 }
 
 // leaveOut has those of batches committed alone that are meant.
-func leaveOut(batches []*order.Batch, meant func(*order.Batch) bool) {
+func leaveOut(batches []*order.Batch, why error, meant func(*order.Batch) bool) {
 	for _, b := range batches {
 		if meant(b) {
-			b.Err = order.ErrCommitAlone
+			b.Err = why
 		}
 	}
 }
@@ -100,7 +100,7 @@ func (s *Store) suspect(ctx context.Context, batches []*order.Batch) (found bool
 	taken := func(sku string) bool { return !slices.Contains(free, sku) }
 	skus = slices.DeleteFunc(skus, func(sku string) bool { return !taken(sku) })
 	s.rows.Suspect(skus)
-	leaveOut(batches, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
+	leaveOut(batches, order.ErrRowSuspect, func(b *order.Batch) bool { return slices.ContainsFunc(skusOfClaims(b), taken) })
 	return len(skus) > 0, nil
 }
 

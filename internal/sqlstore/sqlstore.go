@@ -60,6 +60,7 @@ type Store struct {
 	address  string
 	timers   Scheduler
 	lookUps  *lookUps
+	looking  chan struct{} // one token per transaction that looks for the outcome of orders
 	limits   *sync.Map     // SKU to its purchase limit, which never changes
 	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // transaction stores the orders of batches in one transaction of the database. read reads what it needs before it
-// begins, place runs in it, and answer fills in the requests after it.
+// begins, place runs in it, and answerAll fills in the requests after it.
 type transaction struct {
 	*Store
 	batches  []*batch

@@ -3,7 +3,9 @@ package blackbox_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,4 +242,47 @@ func TestLostReplyToTheCommitAfterAWait(t *testing.T) {
 		t.Errorf("%+v, want that the order has ended", e)
 	}
 	balanced(t, direct, "a", 0, 0)
+}
+
+// brokenRelease is a gorm plugin that fails each statement which releases the units of several orders, once it is armed.
+type brokenRelease struct{ armed atomic.Bool }
+
+// Name implements [gorm.Plugin].
+func (*brokenRelease) Name() string { return "broken release" }
+
+// Initialize implements [gorm.Plugin].
+func (b *brokenRelease) Initialize(db *gorm.DB) error {
+	return db.Callback().Raw().Before("gorm:raw").Register("broken release", func(tx *gorm.DB) {
+		if b.armed.Load() && strings.HasPrefix(tx.Statement.SQL.String(), "UPDATE skus SET reserved = reserved + CASE") {
+			_ = tx.AddError(mysql.ErrInvalidConn)
+		}
+	})
+}
+
+// An expiry waits for a stock row, and its transaction fails after it has decided. The order has not ended, and is to be tried again.
+func TestExpiryThatFailsAfterAWaitHasEndedNothing(t *testing.T) {
+	t.Parallel()
+	raw, broken := new(handle), new(brokenRelease)
+	database := testbedtest.Database(t)
+	direct := open(t, database, "direct", raw)
+	s := open(t, database, "one", broken)
+	create(t, direct, "a", "conditional", 10)
+	o := place(t, direct, 0, "a")
+	release := lockRow(t, raw.db, "SELECT * FROM skus WHERE sku = 'a'")
+	over := make(chan order.Expiry, 1)
+	go func() {
+		found, err := s.Expire(t.Context(), []string{o.ID})
+		if err != nil || len(found) != 1 {
+			t.Error(found, err)
+			found = make([]order.Expiry, 1)
+		}
+		over <- found[0]
+	}()
+	waiting(t, raw.db, 1)
+	broken.armed.Store(true)
+	release()
+	if e := <-over; e.Again == 0 || e.Status != "" || e.Ended != nil {
+		t.Errorf("%+v, want that it is to be tried again", e)
+	}
+	balanced(t, direct, "a", 1, 0)
 }

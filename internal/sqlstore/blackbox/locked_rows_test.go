@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
@@ -274,4 +275,40 @@ func TestBatchWaitsForNoCustomer(t *testing.T) {
 	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 5 {
 		t.Errorf("%+v %q", a, a.Broken())
 	}
+}
+
+// The outcomes of many orders are unknown, and looking for them waits for their rows. It uses four connections, so another order is placed.
+func TestLookingForOutcomesLeavesConnections(t *testing.T) {
+	t.Parallel()
+	raw := new(handle)
+	s := open(t, testbedtest.Database(t), "one", raw)
+	create(t, s, "a", "conditional", 100)
+	create(t, s, "b", "conditional", 100)
+	var batches []*order.Batch
+	for range 12 {
+		r := request(1, "a")
+		b := &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{}), Requests: []*order.Request{r}}
+		if err := s.Commit(t.Context(), b); err != nil || r.Err != nil {
+			t.Fatal(err, r.Err)
+		}
+		r.Answered, r.Uncertain = false, true
+		batches = append(batches, b)
+	}
+	release := lockRow(t, raw.db, "SELECT * FROM orders")
+	var all sync.WaitGroup
+	for _, b := range batches {
+		all.Go(func() {
+			if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil {
+				t.Error(err, b.Requests[0].Err)
+			}
+		})
+	}
+	waiting(t, raw.db, 4)
+	if _, err := placeOne(t.Context(), s, "b"); err != nil {
+		t.Error(err)
+	}
+	waiting(t, raw.db, 4)
+	release()
+	all.Wait()
+	balanced(t, s, "a", 12, 0)
 }

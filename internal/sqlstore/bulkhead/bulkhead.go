@@ -18,7 +18,7 @@ import (
 // a bounded number of places for those who write to its row. A transaction that finds them taken waits without a
 // connection, in the lines of all SKUs that it lacks. It gets all of its places at once.
 //
-// The age of a transaction decides at each SKU. While somebody waits at a SKU, its last free place is for the oldest.
+// The age of a transaction decides at each SKU, after payments. While somebody waits at a SKU, its last free place is for the first in line.
 // So the oldest waiter gets its places as soon as each of its SKUs has had a free one. No transaction holds a place
 // while it waits for another one, so there is no deadlock. A basket that waits for one SKU keeps at most one place of
 // another SKU unused. A nil *Group admits all transactions.
@@ -76,6 +76,7 @@ type Places struct {
 	// Guarded by of.mu.
 	held   []string   // SKUs
 	wanted []string   // SKUs at which it is in line
+	ahead  bool       // of those that are not
 	ready  chan error // ends its wait
 }
 
@@ -118,11 +119,12 @@ func (p *Places) enter(ctx context.Context, skus []string, ahead bool) error {
 		b.mu.Unlock()
 		return err
 	}
-	p.wanted, p.ready = skus, make(chan error, 1)
+	p.wanted, p.ahead, p.ready = skus, ahead, make(chan error, 1)
 	for _, sku := range skus {
-		h, end := b.bulkhead(sku), 0
-		if !ahead {
-			end = len(h.line)
+		h := b.bulkhead(sku)
+		end := len(h.line)
+		if first := slices.IndexFunc(h.line, func(o *Places) bool { return !o.ahead }); ahead && first >= 0 {
+			end = first
 		}
 		h.line = slices.Insert(h.line, end, p)
 	}

@@ -111,7 +111,7 @@ func TestBasketHasItsTurnAmongSingles(t *testing.T) {
 	})
 }
 
-// A payment, which reads its order to learn the SKUs, has the first place that comes free, however many purchases wait.
+// Payments, which read their orders to learn the SKUs, have the first places that come free, in their order, however many purchases wait.
 func TestPaymentGoesBeforePurchases(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -129,11 +129,28 @@ func TestPaymentGoesBeforePurchases(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := b.Do(t.Context(), nil, func(p *Places) error { return p.Need("a") }); err != nil {
-			t.Error(err)
+		paid := make(chan int, 3)
+		for i := range cap(paid) {
+			go func() {
+				err := b.Do(t.Context(), nil, func(p *Places) error {
+					if err := p.Need("a"); err != nil {
+						return err
+					}
+					time.Sleep(time.Second)
+					paid <- i
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
 		}
-		if n := purchases.Load(); n > 2 {
-			t.Errorf("%d purchases went before the payment", n)
+		if first, second, third := <-paid, <-paid, <-paid; third != 2 {
+			t.Errorf("payments %d and %d went before payment %d", first, second, third)
+		}
+		if n := purchases.Load(); n > 4 {
+			t.Errorf("%d purchases went before three payments, or beside them", n)
 		}
 		all.Wait()
 	})

@@ -33,7 +33,10 @@ func (x *Index) Schedule(ctx context.Context, kind, partition string, missing bo
 		all.Go(func() {
 			for some := range slices.Chunk(part, maxBatch) {
 				fresh, err := x.put(ctx, shards[n], missing, some)
-				counts[n], errs[n] = counts[n]+fresh, cmp.Or(errs[n], err)
+				if counts[n] += fresh; err != nil {
+					errs[n] = err
+					return
+				}
 			}
 		})
 	}
