@@ -2,7 +2,6 @@ package order
 
 import (
 	"errors"
-	"math"
 	"sync"
 	"time"
 
@@ -120,7 +119,7 @@ func (o *overload) ofSKU() *overload {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
-	sku := &overload{limit: math.MaxInt32, latency: o.latency, alone: o.alone, idle: now, drained: now}
+	sku := &overload{latency: o.latency, alone: o.alone, idle: now, drained: now}
 	if o.alone > 0 {
 		sku.limit = o.calm()
 	}

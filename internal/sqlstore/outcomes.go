@@ -147,7 +147,7 @@ func (t *transaction) answerKnown(ctx context.Context) error {
 			asked[r] = &lookUp{scope: r.Key.Scope}
 		}
 	}
-	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLooking) {
+	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLookUps) {
 		if err := readAnswers(t.db.WithContext(ctx), some); err != nil {
 			return t.translate(ctx, err)
 		}

@@ -7,7 +7,7 @@ import (
 )
 
 // rowLock locks the row, and decides by what the row holds. A [stock.Fenced] claim must have a fencing token that the row
-// accepts. From the lock to the end of the transaction nobody else can change the row. The time when it was locked is later
+// accepts. From the lock to the end of the transaction no other transaction can change the row. The time when it was locked is later
 // than any time that was read before.
 func (t *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
 	row, err := readRow(tx, "*, "+t.dialect.present+" AS now", c.SKU, t.dialect.forUpdate)

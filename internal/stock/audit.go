@@ -34,7 +34,7 @@ func (a Audit) Accepted() int64 { return a.Open + a.Sold }
 // Oversold returns the units that were promised beyond those that ever existed.
 func (a Audit) Oversold() int64 { return max(0, a.Accepted()-a.Stocked) }
 
-// Undersold returns the units that nobody was promised and that nobody can buy, because the columns have lost sight of them.
+// Undersold returns the units that no order has and no customer can buy, because the columns do not count them.
 func (a Audit) Undersold() int64 {
 	return max(0, a.Stocked-a.Accepted()-max(0, a.OnHand-a.Reserved))
 }

@@ -6,11 +6,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
@@ -228,6 +231,56 @@ func TestBatchWithKeys(t *testing.T) {
 				t.Errorf("write %d (-want +got):\n%s", w, diff)
 			}
 			balanced(t, s, sku, 5, 0)
+		}
+	})
+}
+
+// keyReads counts the statements that read stored keys. It is a gorm plugin.
+type keyReads struct{ atomic.Int64 }
+
+// Name implements [gorm.Plugin].
+func (*keyReads) Name() string { return "key reads" }
+
+// Initialize implements [gorm.Plugin].
+func (k *keyReads) Initialize(db *gorm.DB) error {
+	return db.Callback().Row().Before("gorm:row").Register("key reads", func(tx *gorm.DB) {
+		if strings.Contains(tx.Statement.SQL.String(), "FROM idempotency_keys") {
+			k.Add(1)
+		}
+	})
+}
+
+// The stored answers of all requests of a batch take one statement.
+func TestBatchReadsItsKeysAtOnce(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		reads := new(keyReads)
+		s := open(t, url, "one", reads)
+		create(t, s, "a", "conditional", 100)
+		batch := func() *order.Batch {
+			b := &order.Batch{Claims: claim("a", stock.Conditional, dlock.Fence{})}
+			for n := range 50 {
+				r := request(1, "a")
+				r.Key = keyed("POST /a", fmt.Sprint(n), "")
+				b.Requests = append(b.Requests, r)
+			}
+			return b
+		}
+		if err := s.Commit(t.Context(), batch()); err != nil {
+			t.Fatal(err)
+		}
+		again := batch()
+		reads.Store(0)
+		if err := s.Commit(t.Context(), again); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range again.Requests {
+			if _, replayed := errors.AsType[*idempotency.AnsweredError](r.Err); !replayed {
+				t.Fatal(r.Err)
+			}
+		}
+		if n := reads.Load(); n != 1 {
+			t.Errorf("%d statements read 50 keys, want 1", n)
 		}
 	})
 }

@@ -50,7 +50,7 @@ func newTable() *table {
 
 var errLockTimeout = &mysql.MySQLError{Number: 1205}
 
-// Only a lock timeout makes a row suspect. A transaction that failed otherwise, or panicked, keeps nobody from the row.
+// Only a lock timeout makes a row suspect. After another failure or a panic, other transactions get the row.
 func TestOnlyALockTimeoutIsSuspect(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -27,11 +27,10 @@
 //
 // # Round trips
 //
-// Concurrent calls of Schedule share scripts. While one script is on its way to a shard, the next entries are
-// batched, at most 512. Each caller gets the outcome of the script that had its entries. A lone caller does not
-// wait. A script costs O(n log m) for n timers, at most 512, out of m.
+// Schedule sends one script to each shard at the same time, and another one for every 512 entries. Package timeout batches the
+// entries of many orders before. A script costs O(n log m) for n timers, at most 512, out of m.
 //
-//	schedule.lua  ZRANGE, for each caller ZADD, ZRANGE; PUBLISH if the head is earlier now
+//	schedule.lua  ZRANGE, ZADD, ZRANGE; PUBLISH if the head is earlier now
 //	claim.lua     TIME, GET, ZRANGEBYSCORE, ZRANGE; with timers ZREM
 //
 // Remove is a plain ZREM, Drop is UNLINK.
