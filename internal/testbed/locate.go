@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -33,12 +32,15 @@ func locate(name string) (string, error) {
 	return "", fmt.Errorf("%s: %w", name, ErrNotInstalled)
 }
 
-// given are the ports that this process has given out.
-var given sync.Map
+// reservations hold the UDP port of each number that this process has given out, until the process ends.
+var reservations struct {
+	sync.Mutex
+	held []net.PacketConn
+}
 
 // freePort returns a loopback port that nobody listens on. It is below the ranges that systems use for outgoing
-// connections. Otherwise a client's connection could occupy it while its server is being restarted. Each port is
-// returned once, so no other server can occupy it.
+// connections. Otherwise a client's connection could occupy it while its server is being restarted. No process that uses
+// this package gets the port again, even while its server is down: the UDP port of that number is its reservation.
 func freePort(ctx context.Context) (int, error) {
 	ln, port, err := freeListener(ctx)
 	if err != nil {
@@ -63,17 +65,23 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 // freeListener is freePort with the port in use.
 func freeListener(ctx context.Context) (net.Listener, int, error) {
 	const lowest, ports, attempts = 20000, 12000, 100
-	err := errors.New("all have been given out")
+	var network net.ListenConfig
+	var err error
 	for range attempts {
-		var ln net.Listener
 		port := lowest + rand.N(ports)
-		if _, taken := given.LoadOrStore(port, nil); taken {
+		reservation, taken := network.ListenPacket(ctx, "udp", loopback(port))
+		if err = taken; err != nil {
 			continue
 		}
-		ln, err = new(net.ListenConfig).Listen(ctx, "tcp", loopback(port))
-		if err == nil {
-			return ln, port, nil
+		var ln net.Listener
+		if ln, err = network.Listen(ctx, "tcp", loopback(port)); err != nil {
+			_ = reservation.Close()
+			continue
 		}
+		reservations.Lock()
+		defer reservations.Unlock()
+		reservations.held = append(reservations.held, reservation)
+		return ln, port, nil
 	}
 	return nil, 0, fmt.Errorf("free port: %w", err)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -153,4 +154,20 @@ func TestClosedServerStaysClosed(t *testing.T) {
 			t.Errorf("folder is left: %v", err)
 		}
 	})
+}
+
+// Another process that looks for a free port must not take that of a server that is down for a while.
+func TestPortOfADeadServerIsReserved(t *testing.T) {
+	t.Parallel()
+	r := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	if err := r.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	other, err := new(net.ListenConfig).ListenPacket(t.Context(), "udp", r.Addr())
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		if err == nil {
+			other.Close()
+		}
+		t.Fatalf("reservation of %s by another process: got %v, want %v", r.Addr(), err, syscall.EADDRINUSE)
+	}
 }
