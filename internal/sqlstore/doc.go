@@ -1,6 +1,10 @@
 // Package sqlstore stores stock and orders in SQL: SQLite in a file, or MariaDB and MySQL. It implements
 // [order.Store] and [stock.Store]. No other package uses gorm or the schema.
 //
+// Statements are raw SQL: most need a lock, an index hint or the clock of their dialect, which gorm's clauses do not have.
+// gorm opens the database, expands lists of arguments and scans rows. Migrations are numbered files and 170 lines of
+// code, as every instance applies them at its start, under a lock, and alongside instances of the version before.
+//
 // # Transactions
 //
 // One order, one batch of orders of a SKU, or several batches are one transaction: stock rows in SKU order, then
