@@ -13,6 +13,7 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redissem"
 	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/dlock/share"
 )
 
 // ttl is that of every lock and permit. No run lasts as long, so that no
@@ -54,6 +55,7 @@ func (c *client) on(err error, end func() error) (*client, error) {
 func locks() []subject {
 	return []subject{
 		{name: oursQueue, ours: true, open: ourLock(redislock.Config{TTL: ttl})},
+		{name: oursShared, ours: true, open: ourSharedLock},
 		{name: oursSpin, ours: true, open: ourLock(redislock.Config{TTL: ttl, Spin: true})},
 		{name: "redsync, default delay", sends: "set", open: redsyncLock(0)},
 		{name: "redsync, 1 ms", sends: "set", open: redsyncLock(time.Millisecond)},
@@ -64,9 +66,10 @@ func locks() []subject {
 
 // Names that targets are about.
 const (
-	oursQueue = "ours, queue"
-	oursSpin  = "ours, spin"
-	bsmFast   = "bsm/redislock, 1 ms"
+	oursQueue  = "ours, queue"
+	oursShared = "ours, share"
+	oursSpin   = "ours, spin"
+	bsmFast    = "bsm/redislock, 1 ms"
 )
 
 // unhurried leaves out the subjects that differ from another only in how they
@@ -124,6 +127,17 @@ func ourLock(cfg redislock.Config) func(context.Context, *servers) (*client, err
 		}
 		return &client{acquire: leases(l), close: l.Close}, nil
 	})
+}
+
+// ourSharedLock is the queue, with a place for each acquisition, decorated by package share.
+func ourSharedLock(ctx context.Context, on *servers) (*client, error) {
+	return onRedis(func(rdb *redis.Client) (*client, error) {
+		l, err := redislock.New(rdb, redislock.Config{TTL: ttl, Unshared: true})
+		if err != nil {
+			return nil, err
+		}
+		return &client{acquire: leases(share.New(l)), close: l.Close}, nil
+	})(ctx, on)
 }
 
 // leases takes keys of a lock of ours.

@@ -175,7 +175,7 @@ func TestCapabilitiesAreComplete(t *testing.T) {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}
-	others := []string{conformanceDir, "driver", "breaker", "otellock", "rediswait"} // no backends
+	others := []string{conformanceDir, "driver", "breaker", "otellock", "share", "rediswait"} // no backends
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -73,23 +73,33 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	}
 	g := leases[0].hold.g
 	all := Grant{
-		Key: g.Key, Fence: g.Fence, Turn: g.Turn, Kind: g.Kind, Backend: g.Backend, NoReentry: g.NoReentry,
+		Key: g.Key, Fence: g.Fence, Turn: g.Turn, Kind: g.Kind, Backend: g.Backend,
 		Release: func(ctx context.Context) error { return releaseAll(ctx, leases) },
+		Abandon: func() {
+			// The goroutine ends with the releases, which are bounded. Nothing waits for it.
+			go func() { _ = releaseAll(context.WithoutCancel(ctx), leases) }()
+		},
 	}
 	for _, l := range leases[1:] {
 		all.Rest = append(all.Rest, l.held...)
 	}
-	h := &Hold{g: all, values: context.WithoutCancel(ctx)}
-	joined := h.open(h.values, all.Held())
+	return Over(ctx, all, leases...)
+}
+
+// Over returns a lease of g, a grant that rests on leases: it is lost as soon as one of them is. They keep it alive, so g
+// has no TTL and no Renewer. It is reentrant if the first of leases is. Over is for decorators of a [Locker].
+func Over(ctx context.Context, g Grant, leases ...*Lease) *Lease {
+	g.NoReentry = leases[0].hold.g.NoReentry
+	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
+	over := h.open(h.values, g.Held())
 	for _, l := range leases {
 		l.await(&l.joined, func(outcome error) {
-			if errors.Is(outcome, ErrLost) && h.Lose(outcome) {
-				// The goroutine ends with the releases, which are bounded. Nothing waits for it.
-				go func() { _ = releaseAll(context.WithoutCancel(ctx), leases) }()
+			if errors.Is(outcome, ErrLost) {
+				h.Lose(outcome)
 			}
 		})
 	}
-	return joined
+	return over
 }
 
 // releaseAll releases leases concurrently, so that a client can send it as one.
