@@ -11,6 +11,10 @@ import (
 // Caller lets concurrent callers share round trips. It has a pipeline for each master of a cluster, so that calls for
 // one master do not wait for another. Without a cluster it has one pipeline. (Two pipelines per server cost a fifth
 // more work, for smaller pipelines, and were no faster.)
+//
+// Sharing is what many callers of one client gain by. With it, 32 goroutines with a key each lock and release 1.3 to 1.5
+// times as often as with bsm/redislock in the same run. With a round trip per call in the caller's own goroutine they reach 0.6 of
+// that library. One goroutine alone has 0.47 of its rate with sharing, and 0.54 without.
 type Caller struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one

@@ -260,8 +260,8 @@ func TestPanicOfAnAcquisition(t *testing.T) {
 	})
 }
 
-// A turn ends as lost with its grant, and its waiter acquires anew.
-func TestGrantIsLost(t *testing.T) {
+// The release of a turn returns the loss that the store reports.
+func TestReleaseReportsALoss(t *testing.T) {
 	bubble(t, func(t *testing.T, b *bank) {
 		b.unheard = &dlock.LostError{Reason: dlock.Taken}
 		first := b.hold(t)
