@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/demo"
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
@@ -81,8 +80,8 @@ func TestDemoFindsABrokenStrategy(t *testing.T) {
 	strategies := stock.NewStrategies(stock.Lockers{}).With(stock.Strategy{
 		Name:   "conditional",
 		Update: stock.WriteBack,
-		Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-			return fn(ctx, dlock.Fence{})
+		Lock: func(ctx context.Context, _ string) (stock.Held, error) {
+			return stock.Held{Context: ctx, Release: func() {}}, nil
 		},
 	})
 	handler, err := httpapi.New(httpapi.Config{

@@ -135,15 +135,20 @@ func (q *commitQueue) lead(l *lane) {
 		if cancel == nil {
 			return
 		}
-		held, err := false, error(nil)
+		var locks *stock.Locks
+		var err error
 		if blocked { // by a row: the leases have been given up
 			err = q.store.AwaitRows(ctx, skusOf(offers))
 		}
 		if q.refuse(ctx, l); err == nil && q.waitsIn(l) {
-			err = q.underLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
-				held = true
-				return q.serve(ctx, l, offers, claims)
-			})
+			locks, err = q.lock(ctx, offers)
+		}
+		held := locks != nil
+		if held {
+			err = q.serve(l, offers, locks)
+			for _, o := range offers {
+				o.Refused(ctx, err)
+			}
 		}
 		cancel(nil)
 		blocked = held && errors.Is(err, ErrCommitAlone)
@@ -180,9 +185,12 @@ func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.Ca
 	return ctx, l.cancel, offers, q.seq
 }
 
-// serve commits what waits in l, transaction by transaction, for as long as one lease may be kept.
-// An error says that the lease is of no more use.
-func (q *commitQueue) serve(ctx context.Context, l *lane, offers []stock.Offer, claims []stock.Claim) error {
+// serve commits what waits in l, transaction by transaction, for as long as one lease may be kept, and releases locks.
+// An error says that they are of no more use.
+func (q *commitQueue) serve(l *lane, offers []stock.Offer, locks *stock.Locks) error {
+	defer locks.Release()
+	ctx := locks.Context
+	defer q.holds(ctx, offers, locks.Claims, locks.Asked)()
 	q.mu.Lock()
 	l.cancel = nil // the leader has the lease, even if all callers leave
 	for _, e := range l.entries {
@@ -203,7 +211,7 @@ func (q *commitQueue) serve(ctx context.Context, l *lane, offers []stock.Offer, 
 		if !q.waitsIn(l) {
 			return nil
 		}
-		if err := q.serveOnce(&unit{lane: l, ctx: ctx, claims: claims}, offers); err != nil {
+		if err := q.serveOnce(&unit{lane: l, ctx: ctx, claims: locks.Claims}, offers); err != nil {
 			return err
 		}
 	}

@@ -12,22 +12,14 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// underLocks runs fn while the locks of offers are held.
-func (q *commitQueue) underLocks(ctx context.Context, offers []stock.Offer, fn func(context.Context, []stock.Claim) error) error {
+// lock takes the locks of offers.
+func (q *commitQueue) lock(ctx context.Context, offers []stock.Offer) (*stock.Locks, error) {
 	q.waits(offers)
-	held, asked := false, time.Now()
-	err := stock.WithLocks(ctx, offers, func(ctx context.Context, claims []stock.Claim) error {
-		held = true
-		defer q.holds(ctx, offers, claims, asked)()
-		return fn(ctx, claims)
-	})
-	if held {
-		return err
-	}
+	locks, err := stock.Acquire(ctx, offers)
 	if reason := retryable(err); reason != nil {
 		q.observer.Retried(ctx, reason)
 	}
-	return unlocked(ctx, err)
+	return locks, unlocked(ctx, err)
 }
 
 // waits notifies the publisher of the leases that are about to be asked for.
@@ -155,7 +147,7 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 
 // leaves ends the part of u in its round. The last unit releases the leases; then their lanes are served again.
 func (q *commitQueue) leaves(u *unit) {
-	u.err = u.lane.offers[0].Refused(u.ctx, u.err)
+	u.lane.offers[0].Refused(u.ctx, u.err)
 	r := u.round
 	q.mu.Lock()
 	r.open--

@@ -18,11 +18,11 @@ import (
 // refusing is a lock that fails n times, and holds nothing.
 func refusing(n int64, err error) stock.Lock {
 	var calls atomic.Int64
-	return func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
+	return func(ctx context.Context, _ string) (stock.Held, error) {
 		if calls.Add(1) <= n {
-			return fmt.Errorf("try %d: %w", calls.Load(), err)
+			return stock.Held{}, fmt.Errorf("try %d: %w", calls.Load(), err)
 		}
-		return fn(ctx, dlock.Fence{})
+		return stock.Held{Context: ctx, Release: func() {}}, nil
 	}
 }
 
@@ -78,8 +78,8 @@ func TestLowFences(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				var count atomic.Uint64
-				s := stock.Strategy{Cohort: cohort, Name: "emptied", Update: stock.Fenced, Lock: func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-					return fn(ctx, dlock.Fence{Token: count.Add(1), Owner: "me"})
+				s := stock.Strategy{Cohort: cohort, Name: "emptied", Update: stock.Fenced, Lock: func(ctx context.Context, _ string) (stock.Held, error) {
+					return stock.Held{Context: ctx, Fence: dlock.Fence{Token: count.Add(1), Owner: "me"}, Release: func() {}}, nil
 				}}
 				svc, store := setup(t, s, order.Config{})
 				before := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: c.accepted, Owner: "before"}}
@@ -125,9 +125,9 @@ func TestLockServiceAwayAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	bothWays(t, func(t *testing.T, cohort bool) {
 		t.Helper()
-		late := func(ctx context.Context, _ string, _ func(context.Context, dlock.Fence) error) error {
+		late := func(ctx context.Context, _ string) (stock.Held, error) {
 			<-ctx.Done()
-			return errors.New("connection refused")
+			return stock.Held{}, errors.New("connection refused")
 		}
 		s := stock.Strategy{Cohort: cohort, Name: "late", Lock: late, Update: stock.Conditional}
 		svc, store := setup(t, s, order.Config{})

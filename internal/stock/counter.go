@@ -1,10 +1,6 @@
 package stock
 
-import (
-	"context"
-
-	"example.com/shop/internal/dlock"
-)
+import "context"
 
 // Counter counts the units of SKUs that may still be taken, in a place that is faster than the database and that all
 // instances share. Its grants are advice: the transaction decides, and a read of the level decides before an order is
@@ -39,13 +35,12 @@ type Hold struct {
 // Denies reports whether the counter has no units for the order with the index i.
 func (t Hold) Denies(i int) bool { return t.Granted != nil && !t.Granted[i] }
 
-// counted is not a lock: after fn has returned, it notifies c of the outcome of the holds.
+// counted is not a lock. Its release notifies c of the outcome of the holds.
 func counted(c Counter) Lock {
 	if c == nil {
 		return nil
 	}
-	return func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		defer c.Flush(ctx, sku)
-		return noLock(ctx, sku, fn)
+	return func(ctx context.Context, sku string) (Held, error) {
+		return Held{Context: ctx, Release: func() { c.Flush(ctx, sku) }}, nil
 	}
 }

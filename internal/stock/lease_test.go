@@ -2,7 +2,7 @@ package stock_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"testing"
 
 	"example.com/shop/internal/dlock"
@@ -30,8 +30,10 @@ func TestRefusalRaisesTheFences(t *testing.T) {
 		t.Fatal(err)
 	}
 	refusal := &stock.FencedError{Refused: stock.Claim{SKU: "a"}, Accepted: dlock.Fence{Token: 150}, Base: 100}
-	err = st.Lock(t.Context(), "a", func(context.Context, dlock.Fence) error { return refusal })
-	if !errors.Is(err, dlock.ErrFenced) || l.least != 50 {
-		t.Errorf("raised to %d: %v", l.least, err)
+	for sku, want := range map[string]uint64{"b": 0, "a": 50} {
+		l.least = 0
+		if (stock.Offer{SKU: sku, Strategy: st}).Refused(t.Context(), fmt.Errorf("refused: %w", refusal)); l.least != want {
+			t.Errorf("%s: raised to %d, want %d", sku, l.least, want)
+		}
 	}
 }

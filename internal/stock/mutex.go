@@ -3,8 +3,6 @@ package stock
 import (
 	"context"
 	"sync"
-
-	"example.com/shop/internal/dlock"
 )
 
 // mutexes is one mutex per SKU in this process. A mutex is a channel with room
@@ -27,21 +25,12 @@ func (m *mutexes) of(sku string) chan struct{} {
 	return c
 }
 
-func (m *mutexes) hold(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+func (m *mutexes) hold(ctx context.Context, sku string) (Held, error) {
 	c := m.of(sku)
-	if err := take(ctx, c); err != nil {
-		return err
-	}
-	defer func() { <-c }()
-	return fn(ctx, dlock.Fence{})
-}
-
-// take puts a token into c.
-func take(ctx context.Context, c chan<- struct{}) error {
 	select {
 	case c <- struct{}{}:
-		return nil
+		return Held{Context: ctx, Release: func() { <-c }}, nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return Held{}, context.Cause(ctx)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"testing"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
 
@@ -18,18 +17,19 @@ func TestLocalMutex(t *testing.T) {
 	}
 	gone, cancel := context.WithCancelCause(t.Context())
 	hungUp := errors.New("the client hung up")
-	err = local.Lock(t.Context(), "a", func(ctx context.Context, _ dlock.Fence) error {
-		cancel(hungUp)
-		err := local.Lock(gone, "a", func(context.Context, dlock.Fence) error {
-			t.Error("two hold the mutex")
-			return nil
-		})
-		if !errors.Is(err, hungUp) {
-			t.Errorf("waiting ended with %v", err)
-		}
-		return local.Lock(ctx, "b", func(context.Context, dlock.Fence) error { return nil })
-	})
+	held, err := local.Lock(t.Context(), "a")
 	if err != nil {
+		t.Fatal(err)
+	}
+	cancel(hungUp)
+	if _, err := local.Lock(gone, "a"); !errors.Is(err, hungUp) {
+		t.Errorf("waiting ended with %v", err)
+	}
+	if _, err := local.Lock(t.Context(), "b"); err != nil {
+		t.Error(err)
+	}
+	held.Release()
+	if _, err := local.Lock(t.Context(), "a"); err != nil {
 		t.Error(err)
 	}
 }

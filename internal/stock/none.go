@@ -1,12 +1,8 @@
 package stock
 
-import (
-	"context"
-
-	"example.com/shop/internal/dlock"
-)
+import "context"
 
 // noLock protects nothing.
-func noLock(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-	return fn(ctx, dlock.Fence{})
+func noLock(ctx context.Context, _ string) (Held, error) {
+	return Held{Context: ctx, Release: func() {}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"example.com/shop/internal/dlock"
 )
@@ -40,9 +41,15 @@ const (
 // ReadsBefore reports whether u decides on a level read before the transaction.
 func (u Update) ReadsBefore() bool { return u == WriteBack || u == Version }
 
-// Lock holds the lock of sku while fn runs. It blocks until the lock is held or ctx ends. It passes fn a context that
-// ends with the lock, and the fencing token of the lease, if there is one.
-type Lock func(ctx context.Context, sku string, fn func(ctx context.Context, f dlock.Fence) error) error
+// Lock takes the lock of sku. It blocks until the lock is held or ctx ends. After an error nothing is held.
+type Lock func(ctx context.Context, sku string) (Held, error)
+
+// Held is a lock that is held.
+type Held struct {
+	Context context.Context //nolint:containedctx // That of the work: it ends when the lock is lost, with the cause.
+	Fence   dlock.Fence     // of the lease, if the lock is one
+	Release func()          // after the work
+}
 
 // Strategy is a way to sell a SKU from several instances at once.
 type Strategy struct {
@@ -208,26 +215,40 @@ type Offer struct {
 	Base     uint64 // [Level.Base], read before the lock is taken
 }
 
-// WithLocks runs fn while the locks of all offers are held. It takes them in the order of the offers. Callers sort the
-// offers by SKU, so that no two baskets wait for each other. It blocks until every lock is held or ctx ends. The
-// context that fn receives ends when a lock is lost, with the cause.
-//
-// fn runs at most once, and its error is returned as it is. Errors of a lock are those of [dlock.Locker.Acquire]. If a
-// lock is lost while fn runs, the error matches [dlock.ErrLost].
-func WithLocks(ctx context.Context, offers []Offer, fn func(ctx context.Context, claims []Claim) error) error {
-	claims := make([]Claim, 0, len(offers))
-	var next func(context.Context) error
-	next = func(ctx context.Context) error {
-		if len(claims) == len(offers) {
-			return fn(ctx, claims)
+// Locks are the locks of offers, held.
+type Locks struct {
+	Context context.Context //nolint:containedctx // That of the work: it ends when a lock is lost, with the cause.
+	Claims  []Claim         // of the offers, in their order
+	Asked   time.Time       // when Acquire was called
+	held    []Held
+}
+
+// Acquire takes the locks of all offers, in their order. Callers sort the offers by SKU, so that no two baskets wait for
+// each other. It blocks until every lock is held or ctx ends. Errors are those of [dlock.Locker.Acquire]; after one of them
+// nothing is held. If a lock is lost while Acquire waits for the next one, the error matches [dlock.ErrLost].
+func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
+	l := &Locks{Context: ctx, Asked: time.Now()}
+	for _, o := range offers {
+		held, err := o.Strategy.Lock(l.Context, o.SKU)
+		if err == nil {
+			l.Context, l.held, l.Claims = held.Context, append(l.held, held), append(l.Claims, o.Claim(held.Fence)) //nolint:fatcontext // The work ends with any lock.
+			err = context.Cause(l.Context)
+		} else if lost := context.Cause(l.Context); errors.Is(lost, dlock.ErrLost) {
+			err = fmt.Errorf("%w: %w", lost, err)
 		}
-		o := offers[len(claims)]
-		return o.Strategy.Lock(ctx, o.SKU, func(ctx context.Context, f dlock.Fence) error {
-			claims = append(claims, o.Claim(f))
-			return next(ctx)
-		})
+		if err != nil {
+			l.Release()
+			return nil, err
+		}
 	}
-	return next(ctx)
+	return l, nil
+}
+
+// Release releases the locks, the last one first. Call it when the work is over: after the commit.
+func (l *Locks) Release() {
+	for _, h := range slices.Backward(l.held) {
+		h.Release()
+	}
 }
 
 // Claim returns the claim of whoever holds the lock of l, with the fence of its lease.

@@ -70,14 +70,22 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 		if with, err := all.Lookup(name + "-cohort"); name != "redis-unfenced" && (err != nil || with.Store != st.Store) {
 			t.Errorf("%s: its cohort: store %q, %v", name, with.Store, err)
 		}
-		err = st.Lock(t.Context(), "a", func(context.Context, dlock.Fence) error {
-			if _, err := l.TryAcquire(t.Context(), stock.LockKey("a")); !errors.Is(err, dlock.ErrHeld) {
-				t.Errorf("%s holds nothing: %v", name, err)
-			}
-			return nil
-		})
+		held, err := st.Lock(t.Context(), "a")
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if _, err := l.TryAcquire(t.Context(), stock.LockKey("a")); !errors.Is(err, dlock.ErrHeld) {
+			t.Errorf("%s holds nothing: %v", name, err)
+		}
+		held.Release()
+		if free, err := l.TryAcquire(t.Context(), stock.LockKey("a")); err != nil {
+			t.Errorf("%s is still held: %v", name, err)
+		} else if err := free.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if held.Context.Err() == nil {
+			t.Errorf("%s: the context has not ended with the lock", name)
 		}
 	}
 }
@@ -85,51 +93,81 @@ func TestStrategiesUseTheirLockers(t *testing.T) {
 // Tokens count from the token offset of the SKU where the row compares them.
 func TestTokensCountFromTheBase(t *testing.T) {
 	for _, write := range []stock.Update{stock.Fenced, stock.WriteBack} {
-		lock := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-			return fn(ctx, dlock.Fence{Token: 7, Owner: "me"})
+		lock := func(ctx context.Context, _ string) (stock.Held, error) {
+			return stock.Held{Context: ctx, Fence: dlock.Fence{Token: 7, Owner: "me"}, Release: func() {}}, nil
 		}
-		offers := []stock.Offer{{SKU: "a", Strategy: stock.Strategy{Lock: lock, Update: write}, Base: 100}}
-		err := stock.WithLocks(t.Context(), offers, func(_ context.Context, claims []stock.Claim) error {
-			want := uint64(7)
-			if write == stock.Fenced {
-				want = 107
-			}
-			if claims[0].Fence != (dlock.Fence{Token: want, Owner: "me"}) {
-				t.Errorf("write %d: %+v", write, claims[0])
-			}
-			return nil
-		})
+		locks, err := stock.Acquire(t.Context(), []stock.Offer{{SKU: "a", Strategy: stock.Strategy{Lock: lock, Update: write}, Base: 100}})
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
+		}
+		want := uint64(7)
+		if write == stock.Fenced {
+			want = 107
+		}
+		if locks.Claims[0].Fence != (dlock.Fence{Token: want, Owner: "me"}) {
+			t.Errorf("write %d: %+v", write, locks.Claims[0])
 		}
 	}
 }
 
-// Locks are taken in the order of the offers, held together, and released in the opposite order, whatever fn returns.
-func TestHoldNestsGuards(t *testing.T) {
+// Locks are taken in the order of the offers, held together, and released in the opposite order.
+func TestLocksOfABasketAreNested(t *testing.T) {
 	var events []string
-	lock := func(_ context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
+	lock := func(ctx context.Context, sku string) (stock.Held, error) {
 		events = append(events, "+"+sku)
-		defer func() { events = append(events, "-"+sku) }()
-		return fn(t.Context(), dlock.Fence{Token: uint64(len(events)), Owner: sku})
+		release := func() { events = append(events, "-"+sku) }
+		return stock.Held{Context: ctx, Fence: dlock.Fence{Token: uint64(len(events)), Owner: sku}, Release: release}, nil
 	}
 	s := stock.Strategy{Name: "s", Lock: lock, Update: stock.Fenced}
-	failed := errors.New("failed")
-	err := stock.WithLocks(t.Context(), []stock.Offer{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}}, func(_ context.Context, claims []stock.Claim) error {
-		events = append(events, "work")
-		want := []stock.Claim{
-			{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: 1, Owner: "a"}},
-			{SKU: "b", Update: stock.Fenced, Fence: dlock.Fence{Token: 102, Owner: "b"}, Base: 100},
-		}
-		if diff := cmp.Diff(want, claims); diff != "" {
-			t.Error(diff)
-		}
-		return failed
-	})
-	if !errors.Is(err, failed) {
-		t.Error(err)
+	locks, err := stock.Acquire(t.Context(), []stock.Offer{{SKU: "a", Strategy: s}, {SKU: "b", Strategy: s, Base: 100}})
+	if err != nil {
+		t.Fatal(err)
 	}
+	want := []stock.Claim{
+		{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: 1, Owner: "a"}},
+		{SKU: "b", Update: stock.Fenced, Fence: dlock.Fence{Token: 102, Owner: "b"}, Base: 100},
+	}
+	if diff := cmp.Diff(want, locks.Claims); diff != "" {
+		t.Error(diff)
+	}
+	events = append(events, "work")
+	locks.Release()
 	if diff := cmp.Diff([]string{"+a", "+b", "work", "-b", "-a"}, events); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// If a lock of a basket is not to be had, the others are released. If one of them was lost meanwhile, the error says that, because
+// another attempt may succeed then.
+func TestLocksOfABasketAreAllOrNone(t *testing.T) {
+	l := memlock.New(memlock.Config{})
+	first, err := stock.NewStrategies(stock.Lockers{Redis: l}).Lookup("redis")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := errors.New("connection refused")
+	for name, lost := range map[string]bool{"the first lock is held": false, "the first lock is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			second := stock.Strategy{Lock: func(ctx context.Context, _ string) (stock.Held, error) {
+				if lost {
+					if err := l.ForceRelease(t.Context(), stock.LockKey("a")); err != nil {
+						t.Error(err)
+					}
+					<-ctx.Done()
+				}
+				return stock.Held{}, refused
+			}}
+			_, err := stock.Acquire(t.Context(), []stock.Offer{{SKU: "a", Strategy: first}, {SKU: "b", Strategy: second}})
+			if !errors.Is(err, refused) || errors.Is(err, dlock.ErrLost) != lost {
+				t.Error(err)
+			}
+			free, err := l.TryAcquire(t.Context(), stock.LockKey("a"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := free.Release(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

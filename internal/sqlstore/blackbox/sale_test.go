@@ -246,23 +246,22 @@ func (unlockedRows) Initialize(db *gorm.DB) error {
 func TestBrokenStrategiesAreCaught(t *testing.T) {
 	t.Parallel()
 	lock := memlock.New(memlock.Config{})
-	released := func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		var f dlock.Fence
-		err := dlock.Do(ctx, lock, sku, func(_ context.Context, held dlock.Fence) error {
-			f = held
-			return nil
-		})
-		if err != nil {
-			return err
+	leased := func(l dlock.Locker, early bool) stock.Lock {
+		return func(ctx context.Context, sku string) (stock.Held, error) {
+			lease, err := l.Acquire(ctx, sku)
+			if err != nil {
+				return stock.Held{}, err
+			}
+			release := func() { _ = lease.Release(ctx) }
+			if early {
+				release()
+			}
+			return stock.Held{Context: ctx, Fence: lease.Fence(), Release: release}, nil
 		}
-		return fn(ctx, f)
 	}
-	free := &alwaysGrants{}
-	leased := func(ctx context.Context, sku string, fn func(context.Context, dlock.Fence) error) error {
-		return dlock.Do(ctx, free, sku, fn)
-	}
-	unguarded := func(ctx context.Context, _ string, fn func(context.Context, dlock.Fence) error) error {
-		return fn(ctx, dlock.Fence{})
+	released := leased(lock, true)
+	unguarded := func(ctx context.Context, _ string) (stock.Held, error) {
+		return stock.Held{Context: ctx, Release: func() {}}, nil
 	}
 	mutants := []stock.Strategy{
 		{Name: "read-modify-write", Lock: unguarded, Update: stock.WriteBack},
@@ -270,7 +269,7 @@ func TestBrokenStrategiesAreCaught(t *testing.T) {
 	}
 	t.Run("mariadb/no-row-lock", func(t *testing.T) { // SQLite's single writer would make up for it
 		url := testbedtest.Database(t)
-		m := stock.Strategy{Name: "unlocked", Lock: leased, Update: stock.Fenced}
+		m := stock.Strategy{Name: "unlocked", Lock: leased(&alwaysGrants{}, false), Update: stock.Fenced}
 		oversells(t, url, sale{
 			strategy: m.Name, strategies: stock.NewStrategies(stock.Lockers{}).With(m), buyers: 12, attempts: 15, plugin: unlockedRows{},
 		})
