@@ -42,8 +42,7 @@ type locks struct {
 	locker dlock.Locker // the same, measured
 }
 
-// openRedis opens the lock service. It refuses a Redis that may evict a lock
-// to make room.
+// openRedis opens the lock service, once it answers. It refuses a Redis that is not usable.
 func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (locks, error) {
 	if rdb == nil {
 		return locks{}, nil
@@ -51,11 +50,8 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 	l := locks{rdb: rdb}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := await(ctx, log, func() error { return rdb.Ping(ctx).Err() }); err != nil {
-		return locks{}, fmt.Errorf("open redis %s: %w: check --redis, and that the server runs", redacted(c.Redis), err)
-	}
-	if policy := rdb.ConfigGet(ctx, "maxmemory-policy").Val()["maxmemory-policy"]; policy != "" && policy != "noeviction" {
-		return locks{}, fmt.Errorf("open redis %s: maxmemory-policy is %s and may evict locks; set it to noeviction", redacted(c.Redis), policy)
+	if err := usable(ctx, rdb, log); err != nil {
+		return locks{}, fmt.Errorf("open redis %s: %w", redacted(c.Redis), err)
 	}
 	locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
 	if err != nil {
@@ -89,7 +85,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 		return all, err
 	}
 	if c.Redlock != "" {
-		locker, err := openRedlock(c.Redlock, tel, closers, log)
+		locker, err := openRedlock(ctx, c.Redlock, tel, closers, log)
 		if err != nil {
 			return all, fmt.Errorf("open redlock %s: %w", allRedacted(c.Redlock), err)
 		}
@@ -122,7 +118,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 	return all, nil
 }
 
-func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {
+func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {
 	var servers []redis.UniversalClient
 	for u := range strings.SplitSeq(urls, ",") {
 		rdb, err := redisx.New(u)
@@ -134,6 +130,9 @@ func openRedlock(urls string, tel *telemetry.Telemetry, closers *closers, log *s
 			return nil, err
 		}
 		servers = append(servers, rdb)
+	}
+	if err := keepAll(ctx, servers, log); err != nil {
+		return nil, err
 	}
 	locker, err := redlock.New(servers, redlock.Config{TTL: leaseTTL})
 	if err != nil {

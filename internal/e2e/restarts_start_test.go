@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -72,6 +73,61 @@ func TestStartFailsAtOnceOnInvalidInput(t *testing.T) {
 		if code != 1 || strings.Contains(stderr, waits) {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
+	}
+}
+
+// TestStartRefusesARedisThatCannotServe: a user without rights, a replica and a server that evicts end the start at once.
+func TestStartRefusesARedisThatCannotServe(t *testing.T) {
+	t.Parallel()
+	lru, replica, whole := evicting(t), testbedtest.StartRedis(t, testbed.RedisConfig{}), testbedtest.StartRedis(t, testbed.RedisConfig{})
+	redisDo(t, replica.URL(), "REPLICAOF", "127.0.0.1", "1")
+	for name, want := range map[string]struct{ redis, redlock, line string }{
+		"no scripts":        {redis: user(t, whole, "scriptless", "-@scripting"), line: "NOPERM"},
+		"no writes":         {redis: user(t, whole, "reader", "-@write"), line: "its user may run scripts and write"},
+		"replica":           {redis: replica.URL(), line: "READONLY"},
+		"evicts":            {redis: user(t, lru, "unconfigured", "-config"), line: "maxmemory-policy is allkeys-lru"},
+		"evicts, no INFO":   {redis: user(t, lru, "uninformed", "-info"), line: "maxmemory-policy is allkeys-lru"},
+		"evicts in redlock": {redis: whole.URL(), redlock: "redis://127.0.0.1:1/0," + whole.URL() + "," + lru.URL(), line: "allkeys-lru"},
+	} {
+		flags := []string{"serve", "--listen", "127.0.0.1:0", "--database", sqliteURL(t), "--redis", want.redis}
+		if want.redlock != "" {
+			flags = append(flags, "--redlock", want.redlock)
+		}
+		code, _, stderr := call(t, noEnv, flags...)
+		if code != 1 || strings.Contains(stderr, waits) || !strings.Contains(stderr, want.line) {
+			t.Errorf("%s: exit code %d, want 1 and %q: %s", name, code, want.line, stderr)
+		}
+	}
+	s := start(t, "--database", sqliteURL(t), "--redis", user(t, whole, "untold", "-config", "-info"))
+	if !strings.Contains(s.stderr.String(), "does not tell its maxmemory-policy") {
+		t.Errorf("no warning: %s", s.stderr)
+	}
+}
+
+// evicting returns a Redis that may delete any key to make room.
+func evicting(t *testing.T) *testbed.Redis {
+	t.Helper()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	redisDo(t, server.URL(), "CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
+	return server
+}
+
+// user returns the address of server for a new user, who may do all but what rules take away.
+func user(t *testing.T, server *testbed.Redis, name string, rules ...any) string {
+	t.Helper()
+	redisDo(t, server.URL(), append([]any{"ACL", "SETUSER", name, "on", "nopass", "~*", "&*", "+@all"}, rules...)...)
+	return "redis://" + name + ":any@" + server.Addr()
+}
+
+func redisDo(t *testing.T, address string, args ...any) {
+	t.Helper()
+	rdb, err := redisx.New(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,74 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+)
+
+// rights does what every use of Redis needs: it runs a script that writes.
+var rights = redis.NewScript(`redis.call('SET', KEYS[1], '1', 'PX', 1000) return redis.call('DEL', KEYS[1])`)
+
+const rightsKey = "shop:start"
+
+// errEvicts says that a Redis may delete leases that have not expired.
+var errEvicts = errors.New("may evict locks; set maxmemory-policy to noeviction")
+
+// usable waits until rdb answers, and returns why it cannot be used: the user has no rights, the server is a replica, or
+// it may evict keys.
+func usable(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
+	err := await(ctx, log, func() error { return rights.Run(ctx, rdb, []string{rightsKey}).Err() })
+	switch {
+	case err == nil:
+		return keeps(ctx, rdb, log)
+	case unreachable(err):
+		return fmt.Errorf("%w: check --redis, and that the server runs", err)
+	}
+	return fmt.Errorf("%w: check --redis, and that its user may run scripts and write", err)
+}
+
+// keeps returns an error that matches errEvicts if rdb may evict keys. If it does not tell, keeps logs a warning.
+func keeps(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
+	policy, err := evictionPolicy(ctx, rdb)
+	if err != nil {
+		log.WarnContext(ctx, "redis does not tell its maxmemory-policy: make sure that it is noeviction", slog.String("error", err.Error()))
+		return nil
+	}
+	if policy != "noeviction" {
+		return fmt.Errorf("maxmemory-policy is %s: the server %w", policy, errEvicts)
+	}
+	return nil
+}
+
+// keepAll is keeps for several servers at once. One that is away is asked no longer than a second.
+func keepAll(ctx context.Context, servers []redis.UniversalClient, log *slog.Logger) error {
+	var all errgroup.Group
+	for _, rdb := range servers {
+		all.Go(func() error { return keeps(ctx, rdb, log) })
+	}
+	return all.Wait()
+}
+
+// evictionPolicy asks by INFO, which users of managed servers may run, and otherwise by CONFIG.
+func evictionPolicy(ctx context.Context, rdb redis.UniversalClient) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	info, err := rdb.Info(ctx, "memory").Result()
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if policy, ok := strings.CutPrefix(lines.Text(), "maxmemory_policy:"); ok {
+			return strings.TrimSpace(policy), nil
+		}
+	}
+	config, asked := rdb.ConfigGet(ctx, "maxmemory-policy").Result()
+	if policy, ok := config["maxmemory-policy"]; ok {
+		return policy, nil
+	}
+	return "", errors.Join(err, asked)
+}
