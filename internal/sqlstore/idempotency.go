@@ -70,8 +70,8 @@ type answerRow struct {
 	Body                       []byte
 }
 
-// maxLookUps bounds the keys of one statement.
-const maxLookUps = 128
+// maxKeys bounds the keys of one statement.
+const maxKeys = 128
 
 // lookUps is where requests wait for what is stored with their keys. A read that begins after several have asked serves all of them.
 type lookUps struct {
@@ -121,7 +121,7 @@ func (k *lookUps) take(again []*lookUp) []*lookUp {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	waiting := slices.DeleteFunc(slices.Concat(again, k.asked), func(l *lookUp) bool { return l.ctx.Err() != nil })
-	n := min(len(waiting), maxLookUps)
+	n := min(len(waiting), maxKeys)
 	k.asked, k.reading = waiting[n:], n > 0
 	return waiting[:n:n]
 }

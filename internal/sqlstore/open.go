@@ -58,7 +58,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},
-		limits: new(sync.Map), looking: make(chan struct{}, maxLooking),
+		limits: new(sync.Map), outcomeReads: make(chan struct{}, maxOutcomeReads),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
 	if d.unhurried != nil {

@@ -67,8 +67,8 @@ ORDER BY expires_at, o.id`
 	return time.UnixMicro(at).UTC(), fates, nil
 }
 
-// maxLooking is how many transactions at once find out what became of orders.
-const maxLooking = 4
+// maxOutcomeReads is how many transactions at once find out what became of orders.
+const maxOutcomeReads = 4
 
 // uncertain notes in the requests of batches that nobody knows what became of them, if err says so.
 func uncertain(batches []*order.Batch, err error) error {
@@ -84,11 +84,11 @@ func uncertain(batches []*order.Batch, err error) error {
 
 // stored returns the rows of the orders that exist, by id. Its locking read waits for a session that still has such a
 // row. An order that it does not find will not appear later. After an outage all orders in flight are looked up, and new ones need connections
-// as well, so it waits until fewer than maxLooking others look.
+// as well, so it waits until fewer than maxOutcomeReads others look.
 func (s *Store) stored(ctx context.Context, ids ...string) (found map[string]orderRow, err error) {
 	select {
-	case s.looking <- struct{}{}:
-		defer func() { <-s.looking }()
+	case s.outcomeReads <- struct{}{}:
+		defer func() { <-s.outcomeReads }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
@@ -147,7 +147,7 @@ func (t *transaction) answerKnown(ctx context.Context) error {
 			asked[r] = &lookUp{scope: r.Key.Scope}
 		}
 	}
-	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxLookUps) {
+	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxKeys) {
 		if err := readAnswers(t.db.WithContext(ctx), some); err != nil {
 			return t.translate(ctx, err)
 		}

@@ -49,20 +49,20 @@ type Config struct {
 
 // Store keeps orders and stock in one database. It is safe for concurrent use.
 type Store struct {
-	db       *gorm.DB
-	pool     *sql.DB
-	auditors *sql.DB       // connection of audits; nil: the usual ones
-	auditing chan struct{} // one token per audit that may run
-	aside    *sql.DB       // connections of Ping, and of those who find out which rows are locked: no order can use them up
-	rows     *bulkhead.Group
-	dialect  dialect
-	instance string
-	address  string
-	timers   Scheduler
-	lookUps  *lookUps
-	looking  chan struct{} // one token per transaction that looks for the outcome of orders
-	limits   *sync.Map     // SKU to its purchase limit, which never changes
-	writers  chan struct{} // one token per transaction that may run at once; nil: no limit
+	db           *gorm.DB
+	pool         *sql.DB
+	auditors     *sql.DB       // connection of audits; nil: the usual ones
+	auditing     chan struct{} // one token per audit that may run
+	aside        *sql.DB       // connections of Ping, and of those who find out which rows are locked: no order can use them up
+	rows         *bulkhead.Group
+	dialect      dialect
+	instance     string
+	address      string
+	timers       Scheduler
+	lookUps      *lookUps
+	outcomeReads chan struct{} // one token per transaction that looks for the outcome of orders
+	limits       *sync.Map     // SKU to its purchase limit, which never changes
+	writers      chan struct{} // one token per transaction that may run at once; nil: no limit
 }
 
 // dialect is what differs between the engines.
