@@ -146,6 +146,8 @@ func (q *commitQueue) lead(l *lane) {
 		held := locks != nil
 		if held {
 			err = q.serve(l, offers, locks)
+		}
+		if err != nil { // it may be that of a row which refused a fence
 			for _, o := range offers {
 				o.Refused(ctx, err)
 			}

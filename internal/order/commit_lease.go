@@ -16,10 +16,13 @@ import (
 func (q *commitQueue) lock(ctx context.Context, offers []stock.Offer) (*stock.Locks, error) {
 	q.waits(offers)
 	locks, err := stock.Acquire(ctx, offers)
+	if err == nil {
+		return locks, nil
+	}
 	if reason := retryable(err); reason != nil {
 		q.observer.Retried(ctx, reason)
 	}
-	return locks, unlocked(ctx, err)
+	return nil, unlocked(ctx, err)
 }
 
 // waits notifies the publisher of the leases that are about to be asked for.
@@ -51,7 +54,7 @@ func (q *commitQueue) holds(ctx context.Context, offers []stock.Offer, claims []
 // lock or the error is the end of ctx. That ctx is over by now proves nothing.
 func unlocked(ctx context.Context, err error) error {
 	ended := ctx.Err()
-	if err == nil || ended != nil && errors.Is(err, ended) || errors.Is(err, context.Cause(ctx)) || retryable(err) != nil {
+	if ended != nil && errors.Is(err, ended) || errors.Is(err, context.Cause(ctx)) || retryable(err) != nil {
 		return err
 	}
 	return fmt.Errorf("%w: %w", stock.ErrLockAway, err)

@@ -178,3 +178,38 @@ func TestLockServiceKnownToBeAway(t *testing.T) {
 	}
 	exact(t, store, "a", 1)
 }
+
+// raising is a lock service whose counter can be raised. It notes by how much.
+type raising struct {
+	dlock.Locker
+	least atomic.Uint64
+}
+
+func (r *raising) RaiseCounter(_ context.Context, _ string, atLeast uint64) error {
+	r.least.Store(atLeast)
+	return nil
+}
+
+// If a row refuses a fence, the lock service is to raise its counter above the fence that the row has accepted.
+func TestRefusedFenceRaisesTheCounter(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"redlock", "redlock-cohort"} {
+		l := &raising{Locker: memlock.New(memlock.Config{})}
+		st, err := stock.NewStrategies(stock.Lockers{Redlock: l}).Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		svc, store := setup(t, st, order.Config{})
+		before := stock.Claim{SKU: "a", Update: stock.Fenced, Fence: dlock.Fence{Token: 1 << 62, Owner: "before"}}
+		r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c1", Items: units(1, "a")}, TTL: time.Hour}
+		if err := store.Commit(t.Context(), &order.Batch{Claims: []stock.Claim{before}, Requests: []*order.Request{r}}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if _, err := svc.Place(ctx, order.Purchase{Customer: "c1", Items: units(1, "a")}); !errors.Is(err, stock.ErrBusy) || l.least.Load() != 1<<62 {
+			t.Errorf("%s: raised to %d: %v", name, l.least.Load(), err)
+		}
+		exact(t, store, "a", 1)
+	}
+}

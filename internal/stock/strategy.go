@@ -220,18 +220,21 @@ type Locks struct {
 	Context context.Context //nolint:containedctx // That of the work: it ends when a lock is lost, with the cause.
 	Claims  []Claim         // of the offers, in their order
 	Asked   time.Time       // when Acquire was called
-	held    []Held
+	Release func()          // releases the locks, the last one first; for the end of the work: after the commit
 }
 
 // Acquire takes the locks of all offers, in their order. Callers sort the offers by SKU, so that no two baskets wait for
 // each other. It blocks until every lock is held or ctx ends. Errors are those of [dlock.Locker.Acquire]; after one of them
 // nothing is held. If a lock is lost while Acquire waits for the next one, the error matches [dlock.ErrLost].
 func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
-	l := &Locks{Context: ctx, Asked: time.Now()}
+	l := &Locks{Context: ctx, Asked: time.Now(), Release: func() {}}
 	for _, o := range offers {
 		held, err := o.Strategy.Lock(l.Context, o.SKU)
 		if err == nil {
-			l.Context, l.held, l.Claims = held.Context, append(l.held, held), append(l.Claims, o.Claim(held.Fence)) //nolint:fatcontext // The work ends with any lock.
+			others := l.Release
+			l.Release = func() { held.Release(); others() }
+			l.Context = held.Context //nolint:fatcontext // The work ends with any lock.
+			l.Claims = append(l.Claims, o.Claim(held.Fence))
 			err = context.Cause(l.Context)
 		} else if lost := context.Cause(l.Context); errors.Is(lost, dlock.ErrLost) {
 			err = fmt.Errorf("%w: %w", lost, err)
@@ -242,13 +245,6 @@ func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
 		}
 	}
 	return l, nil
-}
-
-// Release releases the locks, the last one first. Call it when the work is over: after the commit.
-func (l *Locks) Release() {
-	for _, h := range slices.Backward(l.held) {
-		h.Release()
-	}
 }
 
 // Claim returns the claim of whoever holds the lock of l, with the fence of its lease.
