@@ -12,7 +12,6 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/dlock/share"
 )
 
@@ -80,18 +79,11 @@ func unhurried(all []subject) []subject {
 	})
 }
 
-// semaphores are both of ours, with that many permits.
+// semaphores is ours, with that many permits.
 func semaphores(permits int) []subject {
 	return []subject{
-		{name: "ours, zset", ours: true, permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
+		{name: "ours", ours: true, permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
 			s, err := redissem.New(rdb, redissem.Config{TTL: ttl, Permits: permits})
-			if err != nil {
-				return nil, err
-			}
-			return &client{acquire: onePermit(s), close: s.Close}, nil
-		})},
-		{name: "ours, list", ours: true, sends: "blmove", permit: permits, open: onRedis(func(rdb *redis.Client) (*client, error) {
-			s, err := redistokens.New(rdb, redistokens.Config{TTL: ttl, Permits: permits})
 			if err != nil {
 				return nil, err
 			}

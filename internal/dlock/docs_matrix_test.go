@@ -17,7 +17,6 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
@@ -48,7 +47,7 @@ func backends() []backend {
 		}, ""},
 		{"redislock", []reflect.Type{
 			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redisrw.RW](),
-			reflect.TypeFor[*redissem.Semaphore](), reflect.TypeFor[*redistokens.Tokens](), reflect.TypeFor[*redislock.Cond](),
+			reflect.TypeFor[*redissem.Semaphore](), reflect.TypeFor[*redislock.Cond](),
 		}, "dlocktest/redistest"},
 		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}, ""},
 		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}, ""},
@@ -155,7 +154,7 @@ func TestCapabilitiesAreTheCode(t *testing.T) {
 	}
 	for of, rows := range map[string][]string{
 		"Locker": {"MultiLocker", "EachLocker", "Inspector", "ForceReleaser", "CounterRaiser"},
-		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Tokens": {"Semaphore"}, "Cond": {"Cond"},
+		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Cond": {"Cond"},
 	} {
 		for _, capability := range rows {
 			if !said[of+" "+capability] {
@@ -175,7 +174,7 @@ func TestCapabilitiesAreComplete(t *testing.T) {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}
-	others := []string{conformanceDir, "driver", "breaker", "otellock", "share", "rediswait"} // no backends
+	others := []string{conformanceDir, "driver", "breaker", "otellock", "share", "rediswait", "redistokens"} // no backends; the textbook has no lease
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -58,14 +57,6 @@ func contenders() []contender {
 		lock("spin", redislock.Config{Spin: true}),
 		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redissem.New(rdb, redissem.Config{Permits: historyPermits, TTL: ttl})
-			if err != nil {
-				t.Fatal(err)
-			}
-			testbedtest.Closing(t, s.Close)
-			return s
-		}},
-		{name: "tokens", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
-			s, err := redistokens.New(rdb, redistokens.Config{Permits: historyPermits, TTL: ttl})
 			if err != nil {
 				t.Fatal(err)
 			}

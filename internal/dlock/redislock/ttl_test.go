@@ -3,17 +3,12 @@ package redislock_test
 import (
 	"context"
 	"crypto/rand"
-	"errors"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/dlock/redistokens"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -29,50 +24,6 @@ func wantTTL(t testing.TB, admin redis.UniversalClient, pattern string) {
 			t.Errorf("%s lives for %v, %v", key, left, err)
 		}
 	}
-}
-
-// A client dies when a token has been moved to its list, before it says anything more.
-func TestTokensOfADeadWaiterEnd(t *testing.T) {
-	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-		defer cancel()
-		server, key := testbedtest.StartRedis(t, testbed.RedisConfig{}), rand.Text()
-		url := server.URL()
-		admin, dying := redistest.Client(t, url), redistest.Client(t, url)
-		var cut atomic.Bool
-		dying.AddHook(spy{fail: func() error {
-			if cut.Load() {
-				return redis.ErrPoolTimeout // nothing gets through
-			}
-			return nil
-		}})
-		holder := redistest.Tokens(t, redistest.Client(t, url), redistokens.Config{TTL: ttl})
-		waiter := redistest.Tokens(t, dying, redistokens.Config{TTL: ttl, Name: "w" + rand.Text(), Blocking: redistest.Client(t, url)})
-		lease, err := holder.Acquire(ctx, key, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		failed := make(chan error, 1)
-		go func() {
-			_, err := waiter.Acquire(ctx, key, 1)
-			failed <- err
-		}()
-		testbedtest.Eventually(t, "somebody who waits for a token", func() bool {
-			clients, err := admin.Do(ctx, "client", "list").Text()
-			return err == nil && strings.Contains(clients, "cmd=blmove")
-		})
-		cut.Store(true)
-		if err := lease.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-failed; !errors.Is(err, redis.ErrPoolTimeout) {
-			t.Fatalf("Acquire = %v, want the error of the network", err)
-		}
-		wantTTL(t, admin, redistest.SemaphoreKey(key)+":held:*")
-		wantTTL(t, admin, "shop:sem:used:w*")
-		cut.Store(false)
-	})
 }
 
 // A waiter that was signalled gives up, and leaves its place to the next: in a queue that

@@ -7,9 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/dlock/redistokens"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -22,48 +20,41 @@ func BenchmarkSemaphore(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer rdb.Close()
-	leases, err := redissem.New(rdb, redissem.Config{Permits: 4})
+	s, err := redissem.New(rdb, redissem.Config{Permits: 4})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer leases.Close(b.Context())
-	tokens, err := redistokens.New(rdb, redistokens.Config{Permits: 4})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer tokens.Close(b.Context())
-	for name, s := range map[string]dlock.Semaphore{"leases": leases, "tokens": tokens} {
-		for _, c := range []struct {
-			name       string
-			goroutines int
-			shared     bool
-		}{{"alone", 1, false}, {"apart", 32, false}, {"contended", 32, true}} {
-			b.Run(name+"/"+c.name, func(b *testing.B) {
-				var id atomic.Int64
-				run := rand.Text()
-				work := func(next func() bool) {
-					key := run
-					if !c.shared {
-						key += strconv.FormatInt(id.Add(1), 10)
-					}
-					for next() {
-						lease, err := s.Acquire(b.Context(), key, 1)
-						if err != nil {
-							b.Error(err)
-							return
-						}
-						lease.Release(b.Context())
-					}
+	defer s.Close(b.Context())
+	for _, c := range []struct {
+		name       string
+		goroutines int
+		shared     bool
+	}{{"alone", 1, false}, {"apart", 32, false}, {"contended", 32, true}} {
+		b.Run(c.name, func(b *testing.B) {
+			var id atomic.Int64
+			run := rand.Text()
+			work := func(next func() bool) {
+				key := run
+				if !c.shared {
+					key += strconv.FormatInt(id.Add(1), 10)
 				}
-				start := time.Now()
-				if c.goroutines == 1 {
-					work(b.Loop)
-				} else {
-					b.SetParallelism(c.goroutines / 2)
-					b.RunParallel(func(pb *testing.PB) { work(pb.Next) })
+				for next() {
+					lease, err := s.Acquire(b.Context(), key, 1)
+					if err != nil {
+						b.Error(err)
+						return
+					}
+					lease.Release(b.Context())
 				}
-				b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "pairs/s")
-			})
-		}
+			}
+			start := time.Now()
+			if c.goroutines == 1 {
+				work(b.Loop)
+			} else {
+				b.SetParallelism(c.goroutines / 2)
+				b.RunParallel(func(pb *testing.PB) { work(pb.Next) })
+			}
+			b.ReportMetric(float64(b.N)/time.Since(start).Seconds(), "pairs/s")
+		})
 	}
 }

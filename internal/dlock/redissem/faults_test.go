@@ -33,7 +33,7 @@ func (b *validPermits) add(lease *dlock.Lease) (remove func()) {
 // valid for a while: no client is granted a permit alongside them.
 func TestServerThatLosesItsPermits(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t testing.TB, kind string) {
+	testbedtest.Steady(t, func(t testing.TB) {
 		const permits, clients, goroutines = 4, 3, 4
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		ctx, cancel := context.WithTimeout(t.Context(), 60*ttl)
@@ -46,7 +46,7 @@ func TestServerThatLosesItsPermits(t *testing.T) {
 			stop   = make(chan struct{})
 		)
 		for range clients {
-			s := backend(t, kind, redistest.Client(t, server.URL()), permits, "")
+			s := semaphore(t, redistest.Client(t, server.URL()), permits)
 			for range goroutines {
 				wg.Go(func() {
 					for ctx.Err() == nil {

@@ -32,19 +32,19 @@ var enter = redis.NewScript(`
 const loadEnv = "SHOP_TEST_SEMAPHORE_LOAD"
 
 // TestSemaphoreLoadChild is a process that uses the permits until it is killed:
-// BACKEND URL KEY PERMITS.
+// URL KEY PERMITS.
 func TestSemaphoreLoadChild(t *testing.T) {
 	args := strings.Fields(os.Getenv(loadEnv))
-	if len(args) != 4 {
+	if len(args) != 3 {
 		t.Skip("this is no child")
 	}
-	permits, err := strconv.Atoi(args[3])
+	permits, err := strconv.Atoi(args[2])
 	if err != nil {
 		t.Fatal(err)
 	}
-	rdb := redistest.Client(t, args[1])
-	s := backend(t, args[0], rdb, permits, "")
-	u := user{t: t, rdb: rdb, key: args[2], name: "child", permits: permits}
+	rdb := redistest.Client(t, args[0])
+	s := semaphore(t, rdb, permits)
+	u := user{t: t, rdb: rdb, key: args[1], name: "child", permits: permits}
 	var wg sync.WaitGroup
 	for range 2 {
 		wg.Go(func() { u.work(t.Context(), s, 1, 1<<30) })
@@ -114,7 +114,7 @@ func (u *user) fails(call string, err error) bool {
 // and the server loses its scripts.
 func TestNeverMoreThanThePermits(t *testing.T) {
 	t.Parallel()
-	backends(t, func(t testing.TB, kind string) {
+	testbedtest.Steady(t, func(t testing.TB) {
 		const permits, clients, goroutines = 6, 4, 8
 		rounds := int64(testbedtest.Size(4_000, 1_000_000))
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -124,7 +124,7 @@ func TestNeverMoreThanThePermits(t *testing.T) {
 		defer cancel()
 		var wg sync.WaitGroup
 		for range clients {
-			s := backend(t, kind, redistest.Client(t, server.URL()), permits, "")
+			s := semaphore(t, redistest.Client(t, server.URL()), permits)
 			for range goroutines {
 				wg.Go(func() { u.work(ctx, s, permits/2, rounds) })
 			}
@@ -134,20 +134,20 @@ func TestNeverMoreThanThePermits(t *testing.T) {
 			defer close(finished)
 			wg.Wait()
 		}()
-		killed := harass(t, kind, server, admin, key, permits, finished)
+		killed := harass(t, server, admin, key, permits, finished)
 		t.Logf("%d operations, at most %d permits in use, %d processes killed", rounds, u.most.Load(), killed)
 		if u.most.Load() < permits || killed == 0 {
 			t.Error("that proves nothing")
 		}
-		settled(t, kind, admin, key, permits)
+		settled(t, admin, key, permits)
 	})
 }
 
 // harass starts and kills processes, and flushes the scripts, until done is closed.
-func harass(t testing.TB, kind string, server *testbed.Redis, admin redis.UniversalClient, key string, permits int, done <-chan struct{}) (killed int) {
+func harass(t testing.TB, server *testbed.Redis, admin redis.UniversalClient, key string, permits int, done <-chan struct{}) (killed int) {
 	t.Helper()
 	for { // each leaves at most two permits with the dead, for a TTL
-		victim := childCommand(t, "^TestSemaphoreLoadChild$", loadEnv, kind, server.URL(), key, strconv.Itoa(permits))
+		victim := childCommand(t, "^TestSemaphoreLoadChild$", loadEnv, server.URL(), key, strconv.Itoa(permits))
 		launch(t, victim)
 		over := false
 		select {
@@ -170,40 +170,22 @@ func harass(t testing.TB, kind string, server *testbed.Redis, admin redis.Univer
 }
 
 // settled checks that the store comes to hold nothing but what belongs there.
-func settled(t testing.TB, kind string, rdb redis.UniversalClient, key string, permits int) {
+func settled(t testing.TB, rdb redis.UniversalClient, key string, permits int) {
 	t.Helper()
-	s := backend(t, kind, rdb, permits, "")
+	s := semaphore(t, rdb, permits)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
 	defer cancel()
-	all := func() {
-		lease, err := s.Acquire(ctx, key, permits)
-		if err != nil {
-			t.Fatalf("all permits: %v", err)
-		}
-		if err := lease.Release(ctx); err != nil {
-			t.Error(err)
-		}
+	lease, err := s.Acquire(ctx, key, permits)
+	if err != nil {
+		t.Fatalf("all permits: %v", err)
 	}
-	all()
-	count := func(command, suffix string) int {
-		n, err := rdb.Do(ctx, command, redistest.SemaphoreKey(key)+suffix).Int()
-		if err != nil {
-			t.Error(err)
-		}
-		return n
-	}
-	if kind == "tokens" {
-		for count("llen", ":turn") == 0 { // the dead may have it, until they expire
-			all()
-		}
-		if free, turn := count("llen", ":free"), count("llen", ":turn"); free != permits || turn != 1 {
-			t.Errorf("%d of %d tokens are free, %d turns", free, permits, turn)
-		}
-		return
+	if err := lease.Release(ctx); err != nil {
+		t.Error(err)
 	}
 	for _, c := range [][2]string{{"zcard", ""}, {"zcard", ":queue"}, {"hlen", ":owners"}} {
-		if n := count(c[0], c[1]); n != 0 {
-			t.Errorf("%s %s = %d at rest", c[0], redistest.SemaphoreKey(key)+c[1], n)
+		n, err := rdb.Do(ctx, c[0], redistest.SemaphoreKey(key)+c[1]).Int()
+		if err != nil || n != 0 {
+			t.Errorf("%s %s = %d at rest, %v", c[0], redistest.SemaphoreKey(key)+c[1], n, err)
 		}
 	}
 }

@@ -4,178 +4,161 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"slices"
+	"net"
 	"testing"
 
-	"example.com/shop/internal/dlock"
+	"github.com/redis/go-redis/v9"
+
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
-	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// A waiter that had collected a token before the semaphore was lost must not count it afterwards.
-func TestCollectedTokensAreLostWithTheSemaphore(t *testing.T) {
+// These tests show the losses that the comment of [redistokens.Tokens] lists. Package redissem has none of them.
+
+// A token of a dead process stays with it: no key expires, and no other process may return it.
+func TestCrashWithoutRestartKeepsTokens(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		take(t, process(t, rdb, 1, "dead"), key)
+		living := process(t, rdb, 1, "living")
+		if err := living.ReleaseAll(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := living.TryAcquire(t.Context(), key); !errors.Is(err, redistokens.ErrNoToken) {
+			t.Errorf("TryAcquire = %v, want no token", err)
+		}
+		keys := rdb.Keys(t.Context(), "shop:tokens:{"+key+"}*").Val()
+		if len(keys) == 0 {
+			t.Error("the semaphore has no keys")
+		}
+		for _, k := range keys {
+			if left := rdb.TTL(t.Context(), k).Val(); left >= 0 {
+				t.Errorf("%s expires in %v", k, left)
+			}
+		}
+	})
+}
+
+var errCrash = errors.New("the process has crashed")
+
+// crash makes a command fail, as the end of the process before it would.
+type crash struct{ before string }
+
+// DialHook implements [redis.Hook].
+func (crash) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook implements [redis.Hook].
+func (c crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == c.before {
+			cmd.SetErr(errCrash)
+			return errCrash
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// A token that was taken and not counted is lost for good.
+func TestCrashBeforeTheCountLosesAToken(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		if err := take(t, process(t, rdb, 2, "b"), key).Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rdb.AddHook(crash{before: "hincrby"})
+		a := process(t, rdb, 2, "a")
+		if _, err := a.TryAcquire(t.Context(), key); !errors.Is(err, errCrash) {
+			t.Fatalf("TryAcquire = %v, want the crash", err)
+		}
+		if err := a.ReleaseAll(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		wantFree(t, rdb, key, 1, "of two, although nobody holds one,")
+	})
+}
+
+// Redis has executed BLPOP, and its reply does not arrive.
+func TestLostReplyLosesAToken(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		key := rand.Text()
-		url := testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
-		rdb := redistest.Client(t, url)
-		cfg := redistokens.Config{Permits: 2, TTL: ttl}
-		collector, holder := redistest.Tokens(t, redistest.Client(t, url), cfg), redistest.Tokens(t, rdb, cfg)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
-		defer cancel()
-		taken := make(chan *dlock.Lease, 1)
-		collects := func(what string) { // this server has no other waiter
-			t.Helper()
-			testbedtest.Eventually(t, what, func() bool {
-				if len(taken) > 0 {
-					t.Fatal("the collector has two permits, and another client one")
-				}
-				clients, err := rdb.InfoMap(ctx, "clients").Result()
-				if err != nil || clients["Clients"]["blocked_clients"] != "1" {
-					return false
-				}
-				lists, err := rdb.Keys(ctx, redistest.SemaphoreKey(key)+":held:*").Result()
-				return err == nil && slices.ContainsFunc(lists, func(list string) bool {
-					held, err := rdb.LRange(ctx, list, 0, -1).Result()
-					return err == nil && len(held) == 2 && slices.Contains(held, "turn")
-				})
-			})
-		}
-		first, err := holder.Acquire(ctx, key, 1)
+		url, key := testbedtest.Redis(t), rand.Text()
+		admin := redistest.Client(t, url)
+		opts, err := redis.ParseURL(url)
 		if err != nil {
 			t.Fatal(err)
 		}
+		proxy := testbedtest.StartProxy(t, opts.Addr)
+		b := process(t, admin, 1, "b")
+		held := take(t, b, key)
+		a := process(t, redistest.Client(t, "redis://"+proxy.Addr()), 1, "a")
+		ended := make(chan error, 1)
+		proxy.DropReply("blpop")
 		go func() {
-			lease, err := collector.Acquire(ctx, key, 2)
-			if err != nil {
+			_, err := a.Acquire(t.Context(), key)
+			ended <- err
+		}()
+		testbedtest.Eventually(t, "the waiter", func() bool {
+			return admin.InfoMap(t.Context(), "clients").Item("Clients", "blocked_clients") != "0"
+		})
+		if err := held.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-ended; err == nil {
+			t.Fatal("Acquire has a token, although the reply is lost")
+		}
+		if err := a.ReleaseAll(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		wantFree(t, admin, key, 0, "of one, although nobody holds it,")
+	})
+}
+
+// The predecessor is not dead: two processes work with one token, and then there are two.
+func TestReleaseAllOfALivingProcessAddsTokens(t *testing.T) {
+	t.Parallel()
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		held := take(t, process(t, rdb, 1, "a"), key)
+		again := process(t, rdb, 1, "a")
+		if err := again.ReleaseAll(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		second := take(t, again, key) // alongside the first
+		for _, permit := range []*redistokens.Permit{held, second} {
+			if err := permit.Release(t.Context()); err != nil {
 				t.Error(err)
 			}
-			taken <- lease
-		}()
-		collects("one token and the turn")
-
-		newcomer := redistest.Tokens(t, redistest.Client(t, url), cfg) // of this key it remembers nothing, and so waits for nothing
-		other, err := newcomer.TryAcquire(ctx, rand.Text(), 1)
-		if err != nil {
-			t.Fatal(err)
 		}
-		defer other.Release(ctx)
-		if err := holder.Remove(ctx, key); err != nil {
-			t.Fatal(err)
-		}
-		held, err := newcomer.TryAcquire(ctx, key, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := first.Release(ctx); !errors.Is(err, dlock.ErrLost) {
-			t.Errorf("the earlier lease: %v, want a loss", err)
-		}
-		collects("the other token and the turn")
-		if err := held.Release(ctx); err != nil {
-			t.Fatal(err)
-		}
-		lease := <-taken
-		if lease == nil {
-			return
-		}
-		if err := lease.Release(ctx); err != nil {
-			t.Error(err)
-		}
+		wantFree(t, rdb, key, 2, "of one")
 	})
 }
 
-// A failover loses the lease of a token, and the same process gets the token once more. The first lease is over at its next renewal,
-// or when it is released, and the second one is not.
-func TestTokenThatIsGrantedTwice(t *testing.T) {
+// A server without its data grants all tokens again.
+func TestLossOfDataAddsTokens(t *testing.T) {
 	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		rdb := redistest.Client(t, testbedtest.Redis(t))
-		s := redistest.Tokens(t, rdb, redistokens.Config{Permits: 2, TTL: ttl})
-		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
-		defer cancel()
-		for _, releases := range []bool{false, true} {
-			key := rand.Text()
-			first, err := s.Acquire(ctx, key, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lists, err := rdb.Keys(ctx, redistest.SemaphoreKey(key)+":held:*").Result()
-			if err != nil || len(lists) != 1 {
-				t.Fatalf("lists %v, %v", lists, err)
-			}
-			if err := rdb.LMove(ctx, lists[0], redistest.SemaphoreKey(key)+":free", "LEFT", "LEFT").Err(); err != nil { // as the replica has it
-				t.Fatal(err)
-			}
-			second, err := s.Acquire(ctx, key, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if releases {
-				if err := first.Release(ctx); !errors.Is(err, dlock.ErrLost) {
-					t.Errorf("release of the first lease: %v, want a loss", err)
-				}
-			} else {
-				testbedtest.Eventually(t, "the loss of the first lease", func() bool { return errors.Is(first.Err(), dlock.ErrLost) })
-			}
-			if err := second.Release(ctx); err != nil {
-				t.Errorf("release of the second lease: %v", err)
-			}
-			testbedtest.Eventually(t, "two free tokens", func() bool { return free(t, rdb, key) == 2 })
+	redistest.Targets(t, func(t testing.TB, rdb redis.UniversalClient) {
+		key := rand.Text()
+		s := process(t, rdb, 1, "a")
+		held := take(t, s, key)
+		if err := rdb.Del(t.Context(), rdb.Keys(t.Context(), "shop:tokens:{"+key+"}*").Val()...).Err(); err != nil {
+			t.Fatal(err)
 		}
-	})
-}
-
-// A token arrives for a waiter although the semaphore was created again meanwhile, and the waiter is cut off. Others get the
-// token when the waiter has expired.
-func TestTokenThatArrivesAfterALoss(t *testing.T) {
-	t.Parallel()
-	testbedtest.Steady(t, func(t testing.TB) {
-		url := testbedtest.StartRedis(t, testbed.RedisConfig{}).URL()
-		rdb := redistest.Client(t, url)
-		ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
-		defer cancel()
-		cfg := redistokens.Config{Permits: 2, TTL: ttl}
-		first, newcomer := redistest.Tokens(t, rdb, cfg), redistest.Tokens(t, redistest.Client(t, url), cfg)
-		arrives := func(key string) bool { // not if the waiter stops waiting at the wrong moment, to begin again
-			through, link := redistest.Proxied(t, url)
-			waiter := redistest.Tokens(t, through, redistokens.Config{Permits: 2, TTL: ttl, Blocking: rdb})
-			defer link.Heal()
-			if _, err := first.Acquire(ctx, key, 2); err != nil {
-				t.Fatal(err)
-			}
-			failed := make(chan error, 1)
-			go func() {
-				_, err := waiter.Acquire(ctx, key, 1)
-				failed <- err
-			}()
-			testbedtest.Eventually(t, "a client that waits", func() bool {
-				clients, err := rdb.InfoMap(ctx, "clients").Result()
-				return err == nil && clients["Clients"]["blocked_clients"] == "1"
-			})
-			link.Cut()
-			if err := first.Remove(ctx, key); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := newcomer.TryAcquire(ctx, key, 1); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-failed; err == nil {
-				t.Fatal("the waiter was not cut off")
-			}
-			arrived := free(t, rdb, key) == 0
-			if arrived {
-				if _, err := newcomer.Acquire(ctx, key, 1); err != nil {
-					t.Errorf("the token that arrived: %v", err)
-				}
-			}
-			return arrived
-		}
-		for !arrives(rand.Text()) {
-			if ctx.Err() != nil {
-				t.Fatal("no token arrived")
+		second := take(t, s, key) // alongside the first
+		for _, permit := range []*redistokens.Permit{held, second} {
+			if err := permit.Release(t.Context()); err != nil {
+				t.Error(err)
 			}
 		}
+		wantFree(t, rdb, key, 2, "of one")
 	})
 }

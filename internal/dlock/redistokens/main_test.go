@@ -3,10 +3,7 @@ package redistokens_test
 import (
 	"testing"
 
-	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/testbed/testbedtest"
 )
-
-const ttl = redistest.TTL
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -3,190 +3,220 @@ package redistokens
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
-// maxTokens bounds the tokens of one semaphore, which are made one by one.
-const maxTokens = 4096
+// ErrNoToken means that TryAcquire found no free token.
+var ErrNoToken = errors.New("redistokens: no token is free")
 
-// Tokens is [dlock.Semaphore] in Redis, standalone, behind Sentinel or in a Cluster. Its permits are tokens, each of
-// which is in one of several lists. Package redissem is the better choice where it can be had. This one shows what
-// the textbook's semaphore of a list needs besides LPOP and RPUSH.
+const (
+	defaultPrefix = "shop:tokens:"
+	defaultBlock  = time.Second     // how long one BLPOP waits on the server
+	timeout       = 2 * time.Second // of one round trip, apart from the wait
+	token         = "token"         // all tokens are alike
+)
+
+// Config is the configuration of [Tokens].
+type Config struct {
+	// Permits is how many tokens a key has. The process that uses a key first makes them, and later processes use those.
+	// 0 means 1.
+	Permits int
+
+	// Name is the process, and stays the same over a restart. No two living processes have the same name.
+	Name string
+
+	// Prefix begins every key in Redis. Empty means "shop:tokens:".
+	Prefix string
+}
+
+// Tokens is a semaphore for each key. It is safe for concurrent use.
 //
 // # Data
 //
-//	shop:sem:{KEY}:free         list    tokens that nobody has: 1, 2, ...
-//	shop:sem:{KEY}:held:HOLDER  list    tokens that a holder has
-//	shop:sem:{KEY}:holders      zset    HOLDER -> when it expires, by the clock of the server
-//	shop:sem:{KEY}:reaped       zset    HOLDER that has expired -> when to read its list again
-//	shop:sem:{KEY}:turn         list    the one turn to collect several tokens
-//	shop:sem:{KEY}:withheld     list    tokens that wait for the end of a TTL, after a loss of data
-//	shop:sem:{KEY}:tokens       hash    how many were made, and when; the last fence
-//	shop:sem:used:NAME          set     keys that the process of that name has used; ends a day after the last one
+//	shop:tokens:{KEY}        list    one element for each free token
+//	shop:tokens:{KEY}:made   string  number of tokens, from the first use
+//	shop:tokens:{KEY}:taken  hash    NAME -> how many tokens that process holds
 //
-// A HOLDER is NAME:RANDOM-N, one client of one key at a time. Its list is the truth about what it holds. A lost reply
-// loses no token, because the token is in the list. The client retires that HOLDER, continues under a new one, and
-// releases the tokens of the old list that belong to no lease. A holder renews all its tokens at once. The keys of a
-// semaphore that is not used for a day expire together.
+// None of them expires. The braces are a hash tag: MULTI takes keys of one slot in a Cluster.
 //
 // # Operations
 //
-//	take       script  makes the tokens if there are none; LMOVE free held, as many as are needed; a fence   1 round trip
-//	wait       BLMOVE free held LEFT RIGHT, on the server, for a second at most; then take                   1 + 1 round trips per token
-//	arrived    script  with BLMOVE: ZADD holders, if a token has arrived for a holder that is not known        with it
-//	release    script  LREM held, RPUSH free or withheld, if it was in the list: never more than is held      1 round trip
-//	renew      script  ZADD holders; LRANGE held, which the client compares with what it knows               every TTL/3
-//	reap       script  for holders that have expired: LRANGE held, and release                               by the client that sees them in take
-//	reconcile  script  releases what is in a list and unknown to the client                               after an unknown outcome
+//	make        WATCH made, then MULTI SET made, RPUSH each token   if a take finds the list empty
+//	take        BLPOP, then HINCRBY taken NAME 1                    2 round trips and the wait
+//	return      MULTI RPUSH, HINCRBY taken NAME -1                  1 round trip
+//	ReleaseAll  WATCH taken, then MULTI RPUSH each, HDEL taken NAME  at the start of a process
 //
-// Every script is one round trip, which concurrent callers share, and costs O(tokens touched + tokens of the holder).
-// Waiting polls nothing: the server serves blocked clients first come, first served. The callers of one process and
-// key wait in one queue behind one connection, from a pool apart from that of other commands. A blocked request lasts
-// for a second at most. So an expired holder is noticed within a second, and no request waits longer for a dead
-// client.
+// BLPOP serves blocked clients in their order. A waiter blocks for a second at a time and then joins the queue again, so the order
+// is not that of arrival. Each waiter uses one connection of the pool.
 //
-// A waiter for one token takes the first one. A waiter for several tokens first waits for the turn, and holds no token
-// meanwhile. With the turn, it keeps every token that arrives until it has enough. So waiters for one token do not
-// starve it, and no two wait for each other's tokens. Between processes there is no strict order.
+// # What is lost
 //
-// # What a crash leaves behind
-//
-// A holder leaves its tokens until it expires. Then the next take of any client returns them, or ReleaseAll of the
-// process that is restarted with the same name. A waiter leaves nothing, or the token that arrived for it, as a
-// holder, even if the server lost its data while it waited. A request that is executed after its client was declared
-// dead leaves a token in a list that is read again ten TTLs later.
-//
-// # What a loss of data does to the limit
-//
-// As in package redissem, the limit holds on each side of a loss, and not over both until the former holders are
-// notified. On a server without its data, the first client creates the tokens again, as many as it is configured with.
-// A client that remembers an earlier creation proves the loss. Then the tokens are withheld until one TTL after their
-// creation, and so are tokens that are released meanwhile. A client that is new to the key takes them before that is known.
-// A waiter counts no token that the server does not know. A failover can grant a process a token that it has already:
-// then the earlier lease ends at its next renewal.
-//
-// The server needs Redis 6.2 or newer and the settings that the comment of package redislock names.
+//   - A process that crashes and does not restart keeps its tokens. Nothing expires. [TestCrashWithoutRestartKeepsTokens]
+//   - A process that crashes between BLPOP and HINCRBY loses a token for good, and so does a lost reply of BLPOP.
+//     ReleaseAll cannot know that token. [TestCrashBeforeTheCountLosesAToken, TestLostReplyLosesAToken]
+//   - A predecessor that still runs during ReleaseAll keeps working, so more processes work than there are tokens. Each
+//     token that it returns afterwards is one too many. [TestReleaseAllOfALivingProcessAddsTokens]
+//   - A server that loses its data gets a full list, although processes hold tokens. Each of them returns one too many.
+//     [TestLossOfDataAddsTokens]
+//   - A holder cannot learn that its token was returned by ReleaseAll, and has no fencing token.
 type Tokens struct {
-	rdb      redis.UniversalClient
-	blocking redis.UniversalClient
-	owned    bool // blocking is closed by Close
-	permits  int
-	ttl      time.Duration
-	maxHold  time.Duration
-	timeout  time.Duration
-	block    time.Duration // how long one command waits on the server
-	name     string
-	named    bool
-	client   string // random: distinguishes this client from earlier ones with its name
-	prefix   string
-	epochs   redisx.Epochs
-	calls    *redisx.Caller
-	renewals *redisx.Caller // apart, so that a renewal waits for no other call
-	renewer  *driver.Renewer
-	rollback *driver.Rollback
-	fetchers sync.WaitGroup
-
-	mu      sync.Mutex
-	taps    map[string]*tap
-	holders int                // made so far
-	retired map[string]*holder // by name: those with leases, or with requests in flight
+	rdb     redis.UniversalClient
+	permits int
+	name    string
+	prefix  string
+	block   time.Duration
 }
 
-var _ dlock.Semaphore = (*Tokens)(nil)
-
-// New returns Tokens on rdb, which it does not close. It refuses the
-// clients that [New] refuses.
+// New returns Tokens on rdb, which it does not close. It refuses clients that repeat commands: a second BLPOP would take a
+// second token.
 func New(rdb redis.UniversalClient, cfg Config) (*Tokens, error) {
-	ttl := cmp.Or(cfg.TTL, 30*time.Second)
-	timeout := min(cmp.Or(cfg.Timeout, 2*time.Second), ttl/3)
-	t := &Tokens{
-		rdb:      rdb,
-		blocking: cfg.Blocking,
-		permits:  cmp.Or(cfg.Permits, 1),
-		ttl:      ttl,
-		maxHold:  cfg.MaxHold,
-		timeout:  timeout,
-		block:    max(min(time.Second, ttl/4), time.Millisecond),
-		name:     cmp.Or(cfg.Name, rand.Text()),
-		named:    cfg.Name != "",
-		client:   rand.Text(),
-		prefix:   cmp.Or(cfg.Prefix, defaultPrefix),
-		calls:    redisx.NewCaller(rdb, timeout),
-		renewals: redisx.NewCaller(rdb, timeout),
-		taps:     map[string]*tap{},
-		retired:  map[string]*holder{},
+	t := &Tokens{rdb: rdb, permits: cmp.Or(cfg.Permits, 1), name: cfg.Name, prefix: cmp.Or(cfg.Prefix, defaultPrefix), block: defaultBlock}
+	var errs []error
+	if t.permits < 1 {
+		errs = append(errs, fmt.Errorf("%d permits", cfg.Permits))
 	}
-	t.rollback = driver.NewRollback(driver.RollbackConfig{
-		TTL: 10 * ttl, Pause: timeout / 4, Timeout: 2 * timeout, Revert: t.revert,
-	})
-	if ttl < 4*time.Millisecond {
-		return nil, fmt.Errorf("redistokens: TTL %v is less than four milliseconds", ttl)
+	if t.name == "" {
+		errs = append(errs, errors.New("the process has no name"))
 	}
-	if t.permits < 1 || t.permits > maxTokens {
-		return nil, fmt.Errorf("redistokens: %d permits: %w", cfg.Permits, dlock.ErrInvalidPermits)
-	}
-	if strings.ContainsAny(t.name, "{} ") {
-		return nil, fmt.Errorf("redistokens: name %q has a brace or a blank", t.name)
-	}
-	if err := redisx.Check(rdb); err != nil {
+	if err := errors.Join(append(errs, redisx.Check(rdb))...); err != nil {
 		return nil, fmt.Errorf("redistokens: %w", err)
 	}
-	if t.blocking == nil {
-		t.blocking, t.owned = redisx.Apart(rdb, t.block+t.timeout), true
-	}
-	if t.blocking == nil {
-		return nil, errors.New("redistokens: a client of this kind needs Config.Blocking")
-	}
-	t.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: t.renew})
 	return t, nil
 }
 
-// TryAcquire implements [dlock.Semaphore].
-func (t *Tokens) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
-		return nil, err
-	}
-	lease, err := t.direct(ctx, key, n, false)
-	if lease == nil && err == nil {
-		return nil, fmt.Errorf("redistokens: %d permits of %q: %w", n, key, dlock.ErrHeld)
-	}
-	return lease, err
+// Permit is one token that this process holds.
+type Permit struct {
+	t        *Tokens
+	key      string
+	released bool
 }
 
-// Acquire implements [dlock.Semaphore].
-func (t *Tokens) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxTokens); err != nil {
-		return nil, err
+// Acquire takes a token of key. It waits until one is free. If ctx ends, it returns within a second: a BLPOP that is
+// given up earlier can still take a token, which nobody would return.
+func (t *Tokens) Acquire(ctx context.Context, key string) (*Permit, error) {
+	permit, err := t.TryAcquire(ctx, key)
+	for errors.Is(err, ErrNoToken) {
+		permit, err = t.take(ctx, key, func(ctx context.Context, list string) error {
+			return t.rdb.BLPop(ctx, t.block, list).Err()
+		})
 	}
-	lease, err := t.direct(ctx, key, n, true)
-	if lease != nil || err != nil {
-		return lease, err
-	}
-	return t.wait(ctx, key, n)
+	return permit, err
 }
 
-// Close ends all leases as lost, with the reason [dlock.Closed], and releases their tokens. Then it waits until
-// everything with an unknown outcome has been released. If ctx ends before, Close returns the error of ctx, and the
-// TTL frees the rest. No call may be waiting.
-func (t *Tokens) Close(ctx context.Context) error {
-	closed := t.renewer.Close(ctx)
-	err := driver.Await(ctx, t.fetchers.Wait) // a fetcher ends within the block time and a round trip
-	if err == nil {
-		err = t.rollback.Wait(ctx)
+// TryAcquire takes a token of key if one is free, otherwise it returns [ErrNoToken]. After any other error a token may be
+// lost.
+func (t *Tokens) TryAcquire(ctx context.Context, key string) (*Permit, error) {
+	pop := func(ctx context.Context, list string) error { return t.rdb.LPop(ctx, list).Err() }
+	permit, err := t.take(ctx, key, pop)
+	if errors.Is(err, ErrNoToken) { // or the key is new, and take has made its tokens
+		return t.take(ctx, key, pop)
 	}
-	if t.owned {
-		err = errors.Join(err, t.blocking.Close())
+	return permit, err
+}
+
+// take takes a token with pop, and counts it. If there is none, it makes the tokens of a new key and returns ErrNoToken.
+func (t *Tokens) take(ctx context.Context, key string, pop func(ctx context.Context, list string) error) (*Permit, error) {
+	if err := errors.Join(redisx.CheckKey(key), ctx.Err()); err != nil {
+		return nil, fmt.Errorf("redistokens: acquire %q: %w", key, err)
 	}
-	return errors.Join(closed, err)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.block+timeout)
+	defer cancel()
+	free, taken := t.keys(key)
+	err := pop(ctx, free)
+	switch {
+	case errors.Is(err, redis.Nil):
+		if err = t.create(ctx, key); err == nil {
+			return nil, ErrNoToken
+		}
+	case err == nil:
+		err = t.rdb.HIncrBy(ctx, taken, t.name, 1).Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redistokens: acquire %q: %w", key, err)
+	}
+	return &Permit{t: t, key: key}, nil
+}
+
+// create makes the tokens of key, unless another process has made them.
+func (t *Tokens) create(ctx context.Context, key string) error {
+	free, _ := t.keys(key)
+	err := t.rdb.Watch(ctx, func(tx *redis.Tx) error {
+		if n, err := tx.Exists(ctx, free+":made").Result(); err != nil || n > 0 {
+			return err
+		}
+		_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Set(ctx, free+":made", t.permits, 0)
+			return push(ctx, p, free, t.permits)
+		})
+		return err
+	}, free+":made")
+	if errors.Is(err, redis.TxFailedErr) {
+		return nil
+	}
+	return err
+}
+
+// Release returns the token. It makes one attempt, and further calls do nothing. After an error the token may be lost. A
+// Permit is not safe for concurrent use.
+func (p *Permit) Release(ctx context.Context) error {
+	if p.released {
+		return nil
+	}
+	p.released = true
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	defer cancel()
+	free, taken := p.t.keys(p.key)
+	_, err := p.t.rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.HIncrBy(ctx, taken, p.t.name, -1)
+		return push(ctx, tx, free, 1)
+	})
+	if err != nil {
+		return fmt.Errorf("redistokens: release %q: %w", p.key, err)
+	}
+	return nil
+}
+
+// ReleaseAll returns all tokens of key that are counted for the name of this process. A process calls it when it starts,
+// before it acquires any, and when its predecessor has ended.
+func (t *Tokens) ReleaseAll(ctx context.Context, key string) error {
+	free, taken := t.keys(key)
+	for {
+		err := t.rdb.Watch(ctx, func(tx *redis.Tx) error {
+			n, err := tx.HGet(ctx, taken, t.name).Int()
+			if err != nil {
+				return err
+			}
+			_, err = tx.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.HDel(ctx, taken, t.name)
+				return push(ctx, p, free, n)
+			})
+			return err
+		}, taken)
+		switch {
+		case errors.Is(err, redis.TxFailedErr): // another process has taken or returned a token meanwhile
+		case err == nil, errors.Is(err, redis.Nil):
+			return nil
+		default:
+			return fmt.Errorf("redistokens: release all of %q: %w", key, err)
+		}
+	}
+}
+
+// push queues the return of n tokens.
+func push(ctx context.Context, p redis.Pipeliner, free string, n int) error {
+	for range n {
+		p.RPush(ctx, free, token)
+	}
+	return nil
+}
+
+func (t *Tokens) keys(key string) (free, taken string) {
+	free = t.prefix + "{" + key + "}"
+	return free, free + ":taken"
 }

@@ -16,33 +16,24 @@ import (
 func SemaphoreHarness(t testing.TB, url string) dlocktest.SemaphoreHarness {
 	t.Helper()
 	admin := Client(t, url)
-	h := semaphoreHarness(url, admin, func(t testing.TB, rdb redis.UniversalClient, permits int, ttl time.Duration) dlock.Semaphore {
+	open := func(t testing.TB, rdb redis.UniversalClient, permits int, ttl time.Duration) dlock.Semaphore {
 		return Semaphore(t, rdb, redissem.Config{Permits: permits, TTL: ttl})
-	})
-	h.Expire = func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)) }
-	h.Waiters = func(t testing.TB, key string) int {
-		return int(admin.ZCard(t.Context(), SemaphoreKey(key)+":queue").Val())
 	}
-	h.FIFO = true
-	return h
-}
-
-// semaphoreHarness is what the harnesses of both kinds of semaphores have in common.
-func semaphoreHarness(url string, admin redis.UniversalClient,
-	open func(t testing.TB, rdb redis.UniversalClient, permits int, ttl time.Duration) dlock.Semaphore,
-) dlocktest.SemaphoreHarness {
 	return dlocktest.SemaphoreHarness{
 		New: func(t testing.TB, permits int) dlock.Semaphore {
 			return open(t, Watched(t, Client(t, url)), permits, TTL)
 		},
-		TTL: TTL,
+		TTL:    TTL,
+		Expire: func(t testing.TB, key string) { Expire(t, admin, SemaphoreKey(key)) },
 		Wipe: func(t testing.TB, key string) {
 			if err := admin.Del(t.Context(), admin.Keys(t.Context(), SemaphoreKey(key)+"*").Val()...).Err(); err != nil {
 				t.Error(err)
 			}
 		},
-		Remembers: true,
-		Ordered:   true,
+		Waiters: func(t testing.TB, key string) int {
+			return int(admin.ZCard(t.Context(), SemaphoreKey(key)+":queue").Val())
+		},
+		FIFO: true, Ordered: true, Remembers: true,
 		Other: func(t testing.TB, ttl time.Duration) dlock.Semaphore {
 			return open(t, Client(t, url), 1, ttl)
 		},
