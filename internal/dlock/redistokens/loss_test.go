@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -91,7 +92,8 @@ func TestCrashBeforeTheCountLosesAToken(t *testing.T) {
 func TestLostReplyLosesAToken(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		url, key := testbedtest.Redis(t), rand.Text()
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{}) // whose blocked clients are those of this test
+		url, key := server.URL(), rand.Text()
 		admin := redistest.Client(t, url)
 		opts, err := redis.ParseURL(url)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
+	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -117,7 +118,8 @@ func TestTryAcquireTakesWhatIsFree(t *testing.T) {
 func TestReleaseWakesAWaiter(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{}) // whose blocked clients are those of this test
+		rdb, key := redistest.Client(t, server.URL()), rand.Text()
 		s := process(t, rdb, 1, "a")
 		var took []time.Duration
 		for range 5 {
