@@ -3,12 +3,14 @@ package main
 import (
 	"slices"
 
+	"github.com/spf13/cobra"
+
 	"example.com/shop/internal/cli"
 )
 
 // commands returns the root of the command tree.
-func commands() *cli.Command {
-	root := &cli.Command{
+func commands() cli.Command {
+	return cli.Command{
 		Name: "shop", Summary: "Sell the same stock from several instances at once",
 		Details: cli.VariableRule,
 		Examples: []cli.Example{
@@ -23,8 +25,15 @@ func commands() *cli.Command {
 			{Code: 2, Meaning: "the command line or a variable is wrong; nothing was done"},
 			{Code: 3, Meaning: "shop demo and shop lab run: nothing was proved"},
 		},
-		Commands: slices.Concat([]cli.Command{serveCommand(), demoCommand(), labCommand()}, cli.Operators()),
+		Commands: slices.Concat([]cli.Command{serveCommand(), demoCommand(), labCommand()}, cli.Operators(), []cli.Command{versionCommand()}),
 	}
-	root.Commands = append(root.Commands, cli.Help(root), cli.Completion(root), versionCommand())
+}
+
+// program returns the program in a process.
+func program(p cli.Process) *cobra.Command {
+	root := cli.Program(p, commands())
+	root.Version = version()
+	root.InitDefaultVersionFlag()
+	root.Flags().Lookup("version").Usage = "print the version of this program"
 	return root
 }

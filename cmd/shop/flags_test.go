@@ -8,23 +8,46 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"example.com/shop/internal/cli"
 )
 
-// everyCommand returns the pages of all commands that can be run.
-func everyCommand() []cli.Page {
-	return slices.DeleteFunc(commands().Pages(), func(p cli.Page) bool { return p.Command().Define == nil })
+// pages returns all commands of the program, parents first. People run them.
+func pages() []*cobra.Command { return below(program(cli.Process{Getenv: noEnv})) }
+
+func below(c *cobra.Command) []*cobra.Command {
+	all := []*cobra.Command{c}
+	for _, each := range c.Commands() {
+		if each.IsAvailableCommand() {
+			all = append(all, below(each)...)
+		}
+	}
+	return all
+}
+
+// everyCommand returns the commands that do more than to show their subcommands.
+func everyCommand() []*cobra.Command {
+	return slices.DeleteFunc(pages(), func(c *cobra.Command) bool { return strings.Contains(c.Use, "COMMAND") })
 }
 
 // commandLine returns the words of a command, and an argument for each that it needs.
-func commandLine(p cli.Page) []string {
-	words := strings.Fields(p.Name())[1:]
-	for arg := range strings.FieldsSeq(p.Command().Args) {
+func commandLine(c *cobra.Command) []string {
+	words := strings.Fields(c.CommandPath())[1:]
+	for _, arg := range strings.Fields(c.Use)[1:] {
 		if !strings.HasPrefix(arg, "[") {
-			words = append(words, cmp.Or(map[string]string{"PREFIX": "aaaaaaaaaa", "SHELL": "bash"}[arg], "a"))
+			words = append(words, cmp.Or(map[string]string{"PREFIX": "aaaaaaaaaa"}[arg], "a"))
 		}
 	}
 	return words
+}
+
+// form returns what a message says of the values of a flag; empty: any text can be read.
+func form(fl cli.Flag) string {
+	if len(fl.Choices) > 0 {
+		return fl.Choices[len(fl.Choices)-1]
+	}
+	return map[string]string{"bool": "true or false", "int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s"}[fl.Flag.Value.Type()]
 }
 
 // TestEveryFlagRefusesMalformedValues: the error is one line with the value and the expected form, also for the
@@ -34,12 +57,9 @@ func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 	tried := 0
 	for _, p := range everyCommand() {
 		line := commandLine(p)
-		for _, fl := range p.Flags() {
-			form := string(fl.Kind)
-			if len(fl.Choices) > 0 {
-				form = fl.Choices[len(fl.Choices)-1]
-			} else if fl.Kind == cli.Text {
-				continue // any text can be read
+		for _, fl := range cli.FlagsOf(p) {
+			if form(fl) == "" {
+				continue
 			}
 			tried++
 			const bad = "1s0.x"
@@ -58,7 +78,7 @@ func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 				if code != 2 || out != "" || strings.Count(stderr, "\n") != 1 {
 					t.Errorf("%q, %s: exit code %d: %s%s", line, source, code, out, stderr)
 				}
-				for _, want := range []string{source, bad, form} {
+				for _, want := range []string{source, bad, form(fl)} {
 					if !strings.Contains(stderr, want) {
 						t.Errorf("%q, %s: want %q: %s", line, source, want, stderr)
 					}
@@ -66,7 +86,7 @@ func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 			}
 		}
 		code, out, stderr := call(t, noEnv, append(slices.Clone(line), "--no-such-flag")...)
-		if code != 2 || out != "" || !strings.Contains(stderr, "unknown flag --no-such-flag") || !strings.Contains(stderr, p.Name()) {
+		if code != 2 || out != "" || !strings.Contains(stderr, "unknown flag --no-such-flag") || !strings.Contains(stderr, p.CommandPath()) {
 			t.Errorf("%q: exit code %d: %s%s", line, code, out, stderr)
 		}
 	}
@@ -82,14 +102,14 @@ func TestEveryFlagRefusesMalformedValues(t *testing.T) {
 func TestFlagsWithoutVariableReadNone(t *testing.T) {
 	t.Parallel()
 	for _, p := range everyCommand() {
-		for _, fl := range p.Flags() {
+		for _, fl := range cli.FlagsOf(p) {
 			place := slices.Contains([]string{"url", "admin-url", "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}, fl.Name)
-			want := p.Name() == "shop serve" || place && (p.Name() != "shop demo" || fl.Name != "url")
+			want := p.CommandPath() == "shop serve" || place && (p.CommandPath() != "shop demo" || fl.Name != "url")
 			if got := fl.Variable != ""; got != want {
-				t.Errorf("%s --%s: variable %q", p.Name(), fl.Name, fl.Variable)
+				t.Errorf("%s --%s: variable %q", p.CommandPath(), fl.Name, fl.Variable)
 			}
 			if fl.Variable != "" && fl.Variable != "SHOP_"+strings.ToUpper(strings.ReplaceAll(fl.Name, "-", "_")) {
-				t.Errorf("%s --%s: variable %q", p.Name(), fl.Name, fl.Variable)
+				t.Errorf("%s --%s: variable %q", p.CommandPath(), fl.Name, fl.Variable)
 			}
 		}
 	}
@@ -133,11 +153,11 @@ func TestEveryURLIsChecked(t *testing.T) {
 	t.Parallel()
 	tried := 0
 	for _, p := range everyCommand() {
-		at := slices.IndexFunc(p.Flags(), func(fl *cli.Flag) bool { return fl.Name == "url" || fl.Name == "admin-url" })
+		at := slices.IndexFunc(cli.FlagsOf(p), func(fl cli.Flag) bool { return fl.Name == "url" || fl.Name == "admin-url" })
 		if at < 0 {
 			continue
 		}
-		flag, variable := "--"+p.Flags()[at].Name, p.Flags()[at].Variable
+		flag, variable := "--"+cli.FlagsOf(p)[at].Name, cli.FlagsOf(p)[at].Variable
 		tried++
 		for _, bad := range []string{"nowhere", "127.0.0.1:8080", "http://", "ftp://127.0.0.1:1", "http://127.0.0.1:1/api", "http://a:b@127.0.0.1:1", "http://127.0.0.1:1?a=b", "http://127.0.0.1:port"} {
 			line := append(commandLine(p), flag, bad)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode"
+
+	"github.com/spf13/cobra"
 
 	"example.com/shop/internal/cli"
 	"example.com/shop/internal/order"
@@ -15,14 +18,14 @@ import (
 func TestHelpIsPrintedOnRequest(t *testing.T) {
 	t.Parallel()
 	malformed := func(string) string { return "malformed" } // a bad variable does not keep the help back
-	for _, p := range commands().Pages() {
-		words := strings.Fields(p.Name())[1:]
+	for _, p := range pages() {
+		words := strings.Fields(p.CommandPath())[1:]
 		code, want, stderr := call(t, malformed, append([]string{"help"}, words...)...)
-		if code != 0 || stderr != "" || !strings.HasPrefix(want, p.Command().Summary+".\n\nUsage:\n  "+p.Name()) {
+		if code != 0 || stderr != "" || !strings.HasPrefix(want, p.Short+".\n\nUsage:\n  "+p.CommandPath()) {
 			t.Errorf("help %q: exit code %d: %s%s", words, code, want, stderr)
 		}
 		forms := [][]string{append(slices.Clone(words), "--help"), append(slices.Clone(words), "-h")}
-		if len(p.Command().Commands) > 0 {
+		if p.HasSubCommands() {
 			forms = append(forms, append(slices.Clone(words), "help"))
 		}
 		if len(words) == 0 {
@@ -38,7 +41,7 @@ func TestHelpIsPrintedOnRequest(t *testing.T) {
 
 func TestVersionIsPrinted(t *testing.T) {
 	t.Parallel()
-	for _, form := range []string{"version", "--version"} {
+	for _, form := range []string{"version", "--version", "-v"} {
 		if code, out, stderr := call(t, noEnv, form); code != 0 || strings.TrimSpace(out) == "" || strings.Count(out, "\n") != 1 || stderr != "" {
 			t.Errorf("%s: exit code %d: %s%s", form, code, out, stderr)
 		}
@@ -52,24 +55,24 @@ func TestTypingErrorsGetASuggestion(t *testing.T) {
 		"serv":                             `unknown command "serv": did you mean serve?`,
 		"sell":                             `unknown command "sell": run shop help for the list`,
 		"help serv":                        `help: unknown command "serv": did you mean serve?`,
-		"help serve more":                  `help: serve: no command "more": shop serve has no subcommands`,
-		"timers lst":                       `timers: unknown command "lst": did you mean list?`,
-		"timers help lst":                  `timers: unknown command "lst": did you mean list?`,
+		"help serve more":                  `help: no command "more": shop serve has no subcommands`,
+		"timers lst":                       `timers: unknown command "lst": did you mean list or get?`,
 		"timers drop":                      `timers: unknown command "drop": want list, get, fire, redrive, rebuild, pause, resume`,
 		"timers":                           `timers: missing command: want list, get`,
-		"timers --json list":               "timers: flag --json before the command: write shop timers COMMAND [flags]",
+		"timers --json list":               "timers: unknown flag --json: run shop timers --help for the list",
 		"serve --lsten :80":                "serve: unknown flag --lsten: did you mean --listen?",
+		"serve -listen :80":                `serve: unknown flag -listen: did you mean --listen?`,
 		"serve --auth key":                 `serve: --auth "key": did you mean keys?`,
 		"demo --strategies naiv":           `demo: --strategies "naiv": unknown "naiv": did you mean naive?`,
 		"lab throughput --strategies lau":  `lab throughput: --strategies "lau": unknown "lau": did you mean lua?`,
 		"lab throughput --stores mariabd":  `lab throughput: --stores "mariabd": unknown "mariabd": did you mean mariadb?`,
 		"events --types order,stok":        `events: --types "order,stok": unknown "stok": did you mean stock?`,
-		"completion":                       "completion: missing SHELL",
-		"completion bsh":                   `completion: SHELL "bsh": did you mean bash?`,
-		"fence rebase":                     "fence rebase: missing SKU: run shop fence rebase --help",
-		"config set permits":               "config set: missing VALUE",
+		"completion":                       "completion: missing command: want bash, zsh, fish, powershell",
+		"completion bsh":                   `completion: unknown command "bsh": did you mean bash, zsh or fish?`,
+		"fence rebase":                     "fence rebase: accepts 1 arg(s), received 0: want shop fence rebase SKU [flags]",
+		"config set permits":               "config set: accepts 2 arg(s), received 1: want shop config set NAME VALUE [flags]",
 		"keys create":                      "keys create: missing --customer ID or --admin",
-		"audit more":                       `audit: unexpected argument "more"`,
+		"audit more":                       "audit: accepts 0 arg(s), received 1: want shop audit [flags]",
 		"serve --listen 1 --permits -1":    `serve: --listen "1": want HOST:PORT; --permits -1: want 0 to 1000000`,
 		"serve --partition a b --canary=x": `serve: --canary "x": want true or false`,
 	} {
@@ -80,35 +83,66 @@ func TestTypingErrorsGetASuggestion(t *testing.T) {
 	}
 }
 
+// parses returns what is wrong with the flags and arguments of a command line, such as that of an example. A line may set variables
+// in front, and may pass the output on. It runs nothing.
+func parses(line string) error {
+	line, _, _ = strings.Cut(line, " > ")
+	words := strings.Fields(line)
+	for len(words) > 0 && strings.Contains(words[0], "=") {
+		words = words[1:]
+	}
+	if len(words) == 0 || words[0] != "shop" {
+		return fmt.Errorf("%q does not run shop", line)
+	}
+	c, words, err := program(cli.Process{Getenv: noEnv}).Find(words[1:])
+	if err != nil {
+		return err
+	}
+	if err := c.ParseFlags(words); err != nil {
+		return err
+	}
+	if strings.Contains(c.Use, "COMMAND") {
+		return fmt.Errorf("%q does nothing", line)
+	}
+	return c.ValidateArgs(c.Flags().Args())
+}
+
+// ofCobra reports whether cobra describes the command.
+func ofCobra(c *cobra.Command) bool {
+	return strings.HasPrefix(c.CommandPath(), "shop completion")
+}
+
 // TestEveryCommandIsDescribed: a summary, usage, two to four examples that parse, and flags that say what they do, with their unit.
 func TestEveryCommandIsDescribed(t *testing.T) {
 	t.Parallel()
-	for _, p := range commands().Pages() {
-		c := p.Command()
-		if !unicode.IsUpper(rune(c.Summary[0])) || strings.HasSuffix(c.Summary, ".") || len(p.Usage()) == 0 {
-			t.Errorf("%s: %q, %q", p.Name(), c.Summary, p.Usage())
+	for _, p := range slices.DeleteFunc(pages(), ofCobra) {
+		if !unicode.IsUpper(rune(p.Short[0])) || strings.HasSuffix(p.Short, ".") || len(cli.Usage(p)) == 0 {
+			t.Errorf("%s: %q, %q", p.CommandPath(), p.Short, cli.Usage(p))
 		}
-		if examples := p.Examples(); len(examples) < 2 || len(examples) > 4 {
-			t.Errorf("%s has %d examples, want 2 to 4", p.Name(), len(examples))
+		examples := strings.Split(p.Example, "\n\n")
+		if len(examples) < 2 || len(examples) > 4 {
+			t.Errorf("%s has %d examples, want 2 to 4", p.CommandPath(), len(examples))
 		}
-		for _, e := range p.Examples() {
-			if err := commands().Parses(e.Line); err != nil || e.Purpose == "" {
-				t.Errorf("%s: the example %q: %v", p.Name(), e.Line, err)
+		for _, e := range examples {
+			purpose, line, _ := strings.Cut(e, "\n")
+			if err := parses(line); err != nil || len(purpose) <= len("  # ") {
+				t.Errorf("%s: the example %q: %v", p.CommandPath(), line, err)
 			}
 		}
-		for i, fl := range p.Flags() {
+		flags := cli.FlagsOf(p)
+		for i, fl := range flags {
 			describes(t, p, fl)
-			if i > 0 && fl.Group != p.Flags()[i-1].Group && slices.ContainsFunc(p.Flags()[:i], func(other *cli.Flag) bool { return other.Group == fl.Group }) {
-				t.Errorf("%s --%s: the group %q is in two parts", p.Name(), fl.Name, fl.Group)
+			if i > 0 && fl.Heading != flags[i-1].Heading && slices.ContainsFunc(flags[:i], func(other cli.Flag) bool { return other.Heading == fl.Heading }) {
+				t.Errorf("%s --%s: the group %q is in two parts", p.CommandPath(), fl.Name, fl.Heading)
 			}
 		}
-		if len(p.Flags()) > 10 && p.Flags()[len(p.Flags())-1].Group == "" {
-			t.Errorf("%s has %d flags without groups", p.Name(), len(p.Flags()))
+		if len(flags) > 10 && flags[len(flags)-1].Heading == "" {
+			t.Errorf("%s has %d flags without groups", p.CommandPath(), len(flags))
 		}
-		_, help, _ := call(t, noEnv, append([]string{"help"}, strings.Fields(p.Name())[1:]...)...)
+		_, help, _ := call(t, noEnv, append([]string{"help"}, strings.Fields(p.CommandPath())[1:]...)...)
 		for line := range strings.Lines(help) {
 			if example := strings.HasPrefix(line, "  shop ") || strings.HasPrefix(line, "  SHOP_"); len(line) > 81 && !example && !strings.HasPrefix(line, "  1  ") {
-				t.Errorf("%s: %d bytes are wider than a terminal: %s", p.Name(), len(line), line)
+				t.Errorf("%s: %d bytes are wider than a terminal: %s", p.CommandPath(), len(line), line)
 			}
 		}
 	}
@@ -117,18 +151,18 @@ func TestEveryCommandIsDescribed(t *testing.T) {
 var unit = regexp.MustCompile(`\d+(ms|s|m|h)\b`)
 
 // describes fails the test unless a flag begins with a verb, and has a default and the unit of its value.
-func describes(t *testing.T, p cli.Page, fl *cli.Flag) {
+func describes(t *testing.T, p *cobra.Command, fl cli.Flag) {
 	t.Helper()
-	if words := strings.Fields(fl.Sentence()); len(words) < 2 || strings.HasSuffix(strings.TrimSuffix(words[0], "."), "s") || fl.Usage == "" {
-		t.Errorf("%s --%s: %q begins with no verb", p.Name(), fl.Name, fl.Usage)
+	if words := strings.Fields(fl.Usage); len(words) < 2 || strings.HasSuffix(strings.TrimSuffix(words[0], "."), "s") {
+		t.Errorf("%s --%s: %q begins with no verb", p.CommandPath(), fl.Name, fl.Usage)
 	}
-	switch {
-	case fl.Kind != cli.Bool && (fl.Value == "" || fl.Default == ""):
-		t.Errorf("%s --%s: placeholder %q, default %q", p.Name(), fl.Name, fl.Value, fl.Default)
-	case fl.Kind == cli.Number && fl.Value == "N":
-		t.Errorf("%s --%s: the placeholder names no unit", p.Name(), fl.Name)
-	case fl.Kind == cli.Duration && !unit.MatchString(fl.Usage):
-		t.Errorf("%s --%s: %q has no unit", p.Name(), fl.Name, fl.Usage)
+	switch kind := fl.Flag.Value.Type(); {
+	case kind != "bool" && fl.Value == "":
+		t.Errorf("%s --%s has no placeholder", p.CommandPath(), fl.Name)
+	case fl.Value == "INT":
+		t.Errorf("%s --%s: the placeholder names no unit", p.CommandPath(), fl.Name)
+	case kind == "duration" && !unit.MatchString(fl.Usage):
+		t.Errorf("%s --%s: %q has no unit", p.CommandPath(), fl.Name, fl.Usage)
 	}
 }
 

@@ -138,11 +138,18 @@ func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
 	return result.Verdict, l.Write(r.out, result)
 }
 
-// serveLab is a worker of a lab, in a process that the lab starts. The command tree does not have it, as people do not start workers.
-func serveLab(ctx context.Context, name string, stdin io.Reader, stdout io.Writer) error {
-	w, err := lab.NewWorker(stdin, stdout)
-	if err != nil {
-		return err
+// workerCommand is a worker of a lab, in a process that the lab starts. The help does not show it, as people do not start workers.
+func workerCommand() cli.Command {
+	return cli.Command{
+		Name: "worker", Args: "LAB", Summary: "Do the work of a process of a lab", Hidden: true,
+		Define: func(f *cli.Flags) cli.Run {
+			return func(ctx context.Context, args []string) error {
+				w, err := lab.NewWorker(f.Stdin, f.Stdout)
+				if err != nil {
+					return err
+				}
+				return lab.Serve(ctx, args[0], w)
+			}
+		},
 	}
-	return lab.Serve(ctx, name, w)
 }

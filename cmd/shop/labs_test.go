@@ -73,8 +73,7 @@ func runScripted(t *testing.T, name string, labs []lab.Lab) (code int, results [
 	t.Helper()
 	var out, stderr bytes.Buffer
 	command := cli.Command{Name: "lab", Commands: []cli.Command{runLabCommand(labs)}}
-	err := command.Run(t.Context(), cli.Process{Getenv: noEnv, Stdout: &out, Stderr: &stderr}, []string{"run", name, "--json"})
-	code = cli.ExitCode(err, &stderr)
+	code = cli.Execute(t.Context(), cli.Program(cli.Process{Getenv: noEnv, Stdout: &out, Stderr: &stderr}, command), []string{"run", name, "--json"})
 	if stderr.Len() > 0 {
 		t.Errorf("%s: %s", name, stderr.String())
 	}

@@ -24,7 +24,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
 	"syscall"
 
 	"example.com/shop/internal/cli"
@@ -41,11 +40,5 @@ func main() {
 // run executes the command that args name, and returns the exit code. It returns when the command is done
 // or ctx ends.
 func run(ctx context.Context, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
-	if len(args) > 0 && args[0] == "--version" {
-		args = slices.Concat([]string{"version"}, args[1:])
-	}
-	if len(args) == 3 && args[0] == "lab" && args[1] == "worker" {
-		return cli.ExitCode(serveLab(ctx, args[2], stdin, stdout), stderr)
-	}
-	return cli.ExitCode(commands().Run(ctx, cli.Process{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}, args), stderr)
+	return cli.Execute(ctx, program(cli.Process{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}), args)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"example.com/shop/internal/cli"
 )
 
@@ -44,29 +46,29 @@ func cliPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Command line\n\n`make gen` writes this page from the command tree. `shop help COMMAND` shows the same in a terminal.\n" +
 		"[configuration.md](configuration.md) lists the environment variables.\n")
-	for _, p := range commands().Pages() {
-		c := p.Command()
-		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.Name(), c.Summary, strings.Join(p.Usage(), "\n"))
-		if c.Details != "" {
-			fmt.Fprintf(&b, "\n%s\n", c.Details)
+	for _, p := range pages() {
+		fmt.Fprintf(&b, "\n## %s\n\n%s.\n\n```\n%s\n```\n", p.CommandPath(), p.Short, strings.Join(cli.Usage(p), "\n"))
+		if p.Long != "" && !ofCobra(p) {
+			fmt.Fprintf(&b, "\n%s\n", p.Long)
 		}
-		if len(c.Commands) > 0 {
+		if p.HasSubCommands() {
 			b.WriteString("\n| command | what it does |\n|---|---|\n")
-			for _, each := range c.Commands {
-				name := p.Name() + " " + each.Name
-				fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), each.Summary)
+			for _, each := range below(p)[1:] {
+				if each.Parent() != p {
+					continue
+				}
+				name := each.CommandPath()
+				fmt.Fprintf(&b, "| [`%s`](#%s) | %s |\n", name, strings.ReplaceAll(name, " ", "-"), each.Short)
 			}
 		}
 		flagTables(&b, p)
-		b.WriteString("\n```\n")
-		for i, e := range p.Examples() {
-			fmt.Fprintf(&b, "%s# %s\n%s\n", map[bool]string{true: "\n"}[i > 0], e.Purpose, e.Line)
+		if p.Example != "" {
+			fmt.Fprintf(&b, "\n```\n%s\n```\n", strings.TrimPrefix(strings.ReplaceAll(p.Example, "\n  ", "\n"), "  "))
 		}
-		b.WriteString("```\n")
-		if len(c.Exits) > 0 {
+		if codes := p.Annotations[cli.ExitCodes]; codes != "" {
 			b.WriteString("\n| exit code | meaning |\n|---|---|\n")
-			for _, e := range c.Exits {
-				fmt.Fprintf(&b, "| %d | %s |\n", e.Code, e.Meaning)
+			for line := range strings.SplitSeq(codes, "\n") {
+				fmt.Fprintf(&b, "| %s |\n", strings.Replace(line, "  ", " | ", 1))
 			}
 		}
 	}
@@ -74,30 +76,48 @@ func cliPage() []byte {
 }
 
 // flagTables writes the flags of a command.
-func flagTables(b *bytes.Buffer, p cli.Page) {
+func flagTables(b *bytes.Buffer, p *cobra.Command) {
 	group := "-"
-	for _, fl := range p.Flags() {
-		if fl.Group != group {
-			group = fl.Group
+	for _, fl := range cli.FlagsOf(p) {
+		if fl.Heading != group {
+			group = fl.Heading
 			b.WriteString("\n")
 			if group != "" {
 				fmt.Fprintf(b, "%s:\n\n", group)
 			}
 			b.WriteString("| flag | meaning | default | variable |\n|---|---|---|---|\n")
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", fl.Head(), fl.Sentence(), defaultOf(fl), code(fl.Variable))
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", head(fl), sentence(fl), defaultOf(fl), code(fl.Variable))
 	}
 }
 
-// defaultOf returns the default of a flag for a table.
-func defaultOf(fl *cli.Flag) string {
-	switch {
-	case fl.Default == "":
-		return "off"
-	case strings.Contains(fl.Default, " ") || fl.Default == "none" || fl.Default == "all":
-		return fl.Default
+// head returns the flag with the placeholder of its value.
+func head(fl cli.Flag) string { return strings.TrimSpace("--" + fl.Name + " " + fl.Value) }
+
+// sentence returns the usage as a sentence, with the values that the flag takes.
+func sentence(fl cli.Flag) string {
+	text := strings.ToUpper(fl.Usage[:1]) + fl.Usage[1:]
+	if len(fl.Choices) > 0 {
+		some := ". One of "
+		if fl.List {
+			some = ". Any of "
+		}
+		text += some + cli.Alternatives(fl.Choices)
 	}
-	return code(fl.Default)
+	return text + "."
+}
+
+// defaultOf returns the default of a flag for a table.
+func defaultOf(fl cli.Flag) string {
+	switch {
+	case fl.Flag.Value.Type() == "bool":
+		return map[string]string{"true": "on", "false": "off"}[fl.DefValue]
+	case fl.DefValue == "":
+		return "none"
+	case strings.Contains(fl.DefValue, " ") || fl.DefValue == "all":
+		return fl.DefValue
+	}
+	return code(strings.TrimSuffix(fl.DefValue, "m0s") + map[bool]string{true: "m"}[strings.HasSuffix(fl.DefValue, "m0s")])
 }
 
 func code(text string) string {
@@ -124,17 +144,19 @@ func configurationPage(t *testing.T) []byte {
 	b.WriteString("# Configuration\n\n`make gen` writes this page from the command tree. [cli.md](cli.md) lists all flags of all commands.\n\n" +
 		cli.VariableRule + "\n\nA switch without a value is on with the value `true`. If a variable is empty, the default applies.\n\n## Flags of shop serve\n")
 	var connections, flagless rows
-	for _, p := range commands().Pages() {
-		for _, v := range p.Command().Env {
-			flagless.add(fmt.Sprintf("| %s | %s. |", code(strings.ReplaceAll(v.Name, ", ", "`, `")), v.Meaning), p.Name())
+	for _, p := range pages() {
+		for line := range strings.SplitSeq(p.Annotations[cli.Environment], "\n") {
+			if variable, meaning, ok := strings.Cut(line, "  "); ok {
+				flagless.add(fmt.Sprintf("| %s | %s. |", code(strings.ReplaceAll(variable, ", ", "`, `")), meaning), p.CommandPath())
+			}
 		}
-		if p.Name() == "shop serve" {
+		if p.CommandPath() == "shop serve" {
 			serveTables(&b, p)
 			continue
 		}
-		for _, fl := range p.Flags() {
+		for _, fl := range cli.FlagsOf(p) {
 			if fl.Variable != "" {
-				connections.add(fmt.Sprintf("| `%s` | `--%s` | %s |", fl.Variable, fl.Name, defaultOf(fl)), p.Name())
+				connections.add(fmt.Sprintf("| `%s` | `--%s` | %s |", fl.Variable, fl.Name, defaultOf(fl)), p.CommandPath())
 			}
 		}
 	}
@@ -177,14 +199,14 @@ func (r rows) String() string {
 }
 
 // serveTables writes the flags of an instance, by group.
-func serveTables(b *bytes.Buffer, p cli.Page) {
+func serveTables(b *bytes.Buffer, p *cobra.Command) {
 	group := ""
-	for _, fl := range p.Flags() {
-		if fl.Group != group {
-			group = fl.Group
+	for _, fl := range cli.FlagsOf(p) {
+		if fl.Heading != group {
+			group = fl.Heading
 			fmt.Fprintf(b, "\n### %s\n\n| flag | variable | default | meaning |\n|---|---|---|---|\n", group)
 		}
-		fmt.Fprintf(b, "| `%s` | `%s` | %s | %s |\n", fl.Head(), fl.Variable, defaultOf(fl), fl.Sentence())
+		fmt.Fprintf(b, "| `%s` | `%s` | %s | %s |\n", head(fl), fl.Variable, defaultOf(fl), sentence(fl))
 	}
 }
 
@@ -209,7 +231,7 @@ func TestVariablesOfComposeAreListed(t *testing.T) {
 	}
 	known := map[string]bool{}
 	for _, p := range everyCommand() {
-		for _, fl := range p.Flags() {
+		for _, fl := range cli.FlagsOf(p) {
 			known[fl.Variable] = true
 		}
 	}

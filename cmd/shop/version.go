@@ -26,7 +26,7 @@ func versionCommand() cli.Command {
 		Name: "version", Summary: "Print the version of this program",
 		Examples: []cli.Example{
 			{Purpose: "For a report of a defect", Line: "shop version"},
-			{Purpose: "Alongside the results of a test; shop --version prints the same", Line: "shop version > version.txt"},
+			{Purpose: "Alongside the results of a test; shop --version and shop -v print the same", Line: "shop version > version.txt"},
 		},
 		Define: func(f *cli.Flags) cli.Run {
 			return func(context.Context, []string) error {

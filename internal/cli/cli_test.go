@@ -18,8 +18,8 @@ func noEnv(string) string { return "" }
 
 // run runs a command of operators and returns its exit code.
 func run(ctx context.Context, getenv func(string) string, stdout, stderr io.Writer, args ...string) int {
-	root := &cli.Command{Name: "shop", Commands: cli.Operators()}
-	return cli.ExitCode(root.Run(ctx, cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}, args), stderr)
+	p := cli.Process{Getenv: getenv, Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr}
+	return cli.Execute(ctx, cli.Program(p, cli.Command{Name: "shop", Commands: cli.Operators()}), args)
 }
 
 // call runs a command and returns its exit code and what it printed.

@@ -2,35 +2,27 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"slices"
 	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// Process is what a command sees of the process that it runs in.
-type Process struct {
-	Getenv         func(string) string
-	Stdin          io.Reader
-	Stdout, Stderr io.Writer
-}
-
-// Command is a node of the command tree. The program, its help, the shell completion and the reference pages
-// read the same tree.
+// Command describes a command, with what help and reference pages say of it beyond a [cobra.Command].
 type Command struct {
 	Name     string
-	Summary  string // what the command does, without a full stop
-	Details  string // further sentences for its own help; may be empty
-	Args     string // alongside the flags, such as "KIND [ID...]"
-	Values   []string
-	Secret   bool // an argument may be a secret, so no message repeats one
+	Summary  string   // what the command does, without a full stop
+	Details  string   // further sentences for its own help; may be empty
+	Args     string   // alongside the flags, such as "KIND [ID...]"
+	Values   []string // of the first argument; empty: any
+	Hidden   bool     // people do not run it
 	Examples []Example
 	Exits    []Exit     // exit codes that mean more than they do for every command
 	Env      []Variable // environment variables without a flag
 
 	// Define defines the flags, and returns the function that does the work with the parsed flags. It is nil if
-	// the command only has subcommands. It has no other effect, as the help defines the flags too.
+	// the command only has subcommands.
 	Define func(f *Flags) Run
 
 	Commands []Command // subcommands
@@ -51,139 +43,107 @@ type Exit struct {
 // Variable is an environment variable without a flag.
 type Variable struct{ Name, Meaning string }
 
-// Run runs the command that args name below the root c.
-func (c *Command) Run(ctx context.Context, p Process, args []string) error {
-	return run(ctx, p, path{c}, args)
+// The annotations of a command have a line for each entry: code or name, two spaces, and the meaning.
+const (
+	ExitCodes   = "exit codes"
+	Environment = "environment"
+)
+
+// build returns the command of cobra below a path such as "timers".
+func (d Command) build(p Process, path string) *cobra.Command {
+	var examples, exits, env []string
+	for _, e := range d.Examples {
+		examples = append(examples, "  # "+e.Purpose+"\n  "+e.Line)
+	}
+	for _, e := range d.Exits {
+		exits = append(exits, fmt.Sprintf("%d  %s", e.Code, e.Meaning))
+	}
+	for _, v := range d.Env {
+		env = append(env, v.Name+"  "+v.Meaning)
+	}
+	c := &cobra.Command{
+		Use: strings.TrimSpace(d.Name + " " + d.Args), Short: d.Summary, Long: d.Details, Example: strings.Join(examples, "\n\n"), Args: d.check, ValidArgs: d.Values, Hidden: d.Hidden,
+		Annotations: map[string]string{ExitCodes: strings.Join(exits, "\n"), Environment: strings.Join(env, "\n")},
+	}
+	if d.Define != nil {
+		f := &Flags{Process: p, FlagSet: c.Flags(), path: path}
+		work := d.Define(f)
+		f.Group("")
+		c.RunE = func(c *cobra.Command, args []string) error { return work(c.Context(), args) }
+	}
+	for _, each := range d.Commands {
+		c.AddCommand(each.build(p, strings.TrimSpace(path+" "+each.Name)))
+	}
+	return c
 }
 
-// path is a way from the root to a command.
-type path []*Command
-
-// last returns the command at the end of the path.
-func (p path) last() *Command { return p[len(p)-1] }
-
-// name returns the words that a user types, such as "shop timers list".
-func (p path) name() string {
-	names := make([]string, len(p))
-	for i, c := range p {
-		names[i] = c.Name
-	}
-	return strings.Join(names, " ")
-}
-
-// below returns the path to a command below the last one.
-func (p path) below(i int) path { return append(slices.Clip(p), &p.last().Commands[i]) }
-
-// child returns the path to the subcommand of a name.
-func (p path) child(name string) (path, error) {
-	if i := slices.IndexFunc(p.last().Commands, func(c Command) bool { return c.Name == name }); i >= 0 {
-		return p.below(i), nil
-	}
-	names := p.last().names()
-	switch near := nearest(name, names); {
-	case near != "":
-		return nil, p.misused("unknown command %.40q: did you mean %s?", name, near)
-	case len(names) == 0:
-		return nil, p.misused("no command %.40q: %s has no subcommands", name, p.name())
-	case len(p) == 1:
-		return nil, p.misused("unknown command %.40q: run %s help for the list", name, p.name())
-	}
-	return nil, p.misused("unknown command %.40q: want %s", name, strings.Join(names, ", "))
-}
-
-// misused returns a usage error of the command at the end of the path.
-func (p path) misused(format string, args ...any) error {
-	return UsageError{errors.New(p.prefix() + fmt.Sprintf(format, args...))}
-}
-
-// prefix returns the command in front of an error, without the program.
-func (p path) prefix() string {
-	if len(p) == 1 {
-		return ""
-	}
-	return p[1:].name() + ": "
-}
-
-// names returns the names of the subcommands.
-func (c *Command) names() []string {
-	names := make([]string, len(c.Commands))
-	for i, each := range c.Commands {
-		names[i] = each.Name
-	}
-	return names
-}
-
-// isHelp reports whether an argument asks for help.
-func isHelp(arg string) bool { return slices.Contains([]string{"-h", "-help", "--help"}, arg) }
-
-func run(ctx context.Context, p Process, at path, args []string) error {
-	c := at.last()
-	if len(c.Commands) > 0 && len(args) > 0 {
-		switch {
-		case args[0] == "help" && !slices.Contains(c.names(), "help"): // of a group; that of the root is a command
-			return help(p.Stdout, at, args[1:])
-		case !strings.HasPrefix(args[0], "-"):
-			child, err := at.child(args[0])
-			if err != nil {
-				return err
-			}
-			return run(ctx, p, child, args[1:])
-		case c.Define == nil && isHelp(args[0]):
-			return help(p.Stdout, at, nil)
-		case c.Define == nil:
-			return at.misused("flag %.40s before the command: write %s COMMAND [flags]", args[0], at.name())
-		}
-	}
-	if c.Define == nil && len(at) == 1 {
-		return help(p.Stdout, at, nil)
-	}
-	if c.Define == nil {
-		return at.misused("missing command: want %s", strings.Join(c.names(), ", "))
-	}
-	f := newFlags(p, at)
-	work := c.Define(f)
-	rest, err := f.parse(args)
+// check checks the arguments against those of the usage line. The messages on their number repeat none, as one may be a secret.
+func (d Command) check(c *cobra.Command, args []string) error {
+	names := strings.Fields(d.Args)
+	least := len(names) - strings.Count(d.Args, "[")
+	number := cobra.RangeArgs(least, len(names))
 	switch {
-	case errors.Is(err, errHelp):
-		return help(p.Stdout, at, nil)
-	case err == nil:
-		err = work(ctx, rest)
+	case strings.HasSuffix(d.Args, "...]"):
+		number = cobra.MinimumNArgs(least)
+	case least == len(names):
+		number = cobra.ExactArgs(least)
 	}
-	if bad, ok := errors.AsType[UsageError](err); ok && !strings.HasPrefix(bad.Error(), at.prefix()) {
-		return at.misused("%s", strings.ReplaceAll(bad.Error(), "\n", "; "))
+	if err := number(c, args); err != nil || d.Values == nil {
+		return err
 	}
-	return err
+	if err := OneOf(args[0], d.Values); err != nil {
+		return UsageError{fmt.Errorf("%s %.40q: %w", names[0], args[0], err)}
+	}
+	return nil
 }
 
-// UsageError says that the command line is wrong.
-type UsageError struct{ Err error }
+// Flags are the flags of a command, with the process of the command.
+type Flags struct {
+	Process
+	*pflag.FlagSet
 
-// Error implements [error].
-func (e UsageError) Error() string { return e.Err.Error() }
+	path, heading string
+	every         bool // flags have a variable, and not only those of connections
+}
 
-// Unwrap returns what is wrong.
-func (e UsageError) Unwrap() error { return e.Err }
+// Command returns the words that a user types for the command, without the program.
+func (f *Flags) Command() string { return f.path }
 
-// ExitError ends the process with a code and no further words.
-type ExitError int
+// Group begins a group of flags: the help lists those that follow under this heading.
+func (f *Flags) Group(heading string) {
+	f.VisitAll(func(each *pflag.Flag) {
+		if each.Annotations[headingNote] == nil {
+			f.annotate(each.Name, headingNote, f.heading)
+			if f.every {
+				f.annotate(each.Name, variableNote, variable(each.Name))
+			}
+		}
+	})
+	f.heading = heading
+}
 
-// Error implements [error].
-func (e ExitError) Error() string { return fmt.Sprintf("exit %d", int(e)) }
+// EveryVariable gives each flag of the command a variable.
+func (f *Flags) EveryVariable() { f.every = true }
 
-// errHelp says that the arguments ask for help.
-var errHelp = errors.New("help")
+// Given reports whether the user has set a flag.
+func (f *Flags) Given(name string) bool { return f.Changed(name) }
 
-// ExitCode prints err in one line, unless everything has been said, and returns the code to exit with.
-func ExitCode(err error, stderr io.Writer) int {
-	if err == nil {
-		return 0
+// DefaultText replaces the default of a flag in the help, for one that the command computes.
+func (f *Flags) DefaultText(name, text string) { f.Lookup(name).DefValue = text }
+
+// WithoutVariable takes the variable from a flag.
+func (f *Flags) WithoutVariable(name string) { f.annotate(name, variableNote) }
+
+// annotate sets an annotation of a flag that is defined.
+func (f *Flags) annotate(name, key string, values ...string) {
+	f.Lookup(name).Annotations = with(f.Lookup(name).Annotations, key, values)
+}
+
+// with returns m with an entry more.
+func with(m map[string][]string, key string, values []string) map[string][]string {
+	if m == nil {
+		m = map[string][]string{}
 	}
-	if e, ok := errors.AsType[ExitError](err); ok {
-		return int(e)
-	}
-	fmt.Fprintln(stderr, "shop:", strings.ReplaceAll(err.Error(), "\n", "; "))
-	if _, ok := errors.AsType[UsageError](err); ok {
-		return 2
-	}
-	return 1
+	m[key] = values
+	return m
 }

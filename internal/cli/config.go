@@ -76,10 +76,7 @@ func (c *clusterCall) getSetting(ctx context.Context, rest []string) error {
 	for _, each := range s.Config {
 		names = append(names, each.Name)
 	}
-	if near := nearest(rest[0], names); near != "" {
-		return fmt.Errorf("config get: no setting %q: did you mean %s?", rest[0], near)
-	}
-	return fmt.Errorf("config get: no setting %q: want %s", rest[0], alternatives(names))
+	return fmt.Errorf("config get: no setting %q: %w", rest[0], OneOf(rest[0], names))
 }
 
 func (c *clusterCall) settings(all []httpapi.Setting) error {

@@ -1,12 +1,12 @@
-// Package cli contains the framework of the command line and the commands for operators.
+// Package cli describes the commands of the program for cobra, and contains the commands for operators.
 //
 // # Command tree
 //
-// A program is a tree of [Command] values, which are data: name, summary, arguments, flags, examples and exit codes. Everything
-// that describes the command line reads this tree: parsing, help, suggestions, shell completion, and docs/reference.
+// A program is a tree of [Command] values, which are data: name, summary, arguments, flags, examples and exit codes. [Program]
+// makes commands of cobra of them, which parses command lines, suggests commands and prints completion scripts. By hand are only
+// the help, because that of cobra has no groups of flags, variables and exit codes, and the words of errors, which say what to do.
 //
-// The function Define of a command defines its flags and returns the function that does the work. So the help defines the same
-// flags as the command itself.
+// The function Define of a command defines its flags and returns the function that does the work.
 //
 // # Variables
 //

@@ -1,84 +1,117 @@
 package cli
 
 import (
+	"cmp"
 	"encoding"
-	"flag"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"example.com/shop/internal/app"
 )
 
-// Flags are the flags of a command, in groups, with the process of the command.
-//
-// A usage has the form "`VALUE`: do something": VALUE is the placeholder that the help shows, and the rest
-// is a sentence. Without a placeholder the help shows one for the type.
-type Flags struct {
-	Process
-
-	at    path
-	set   *flag.FlagSet
-	all   []*Flag // in the order of their definition
-	group string
-	every bool // flags have a variable, and not only those of connections
-}
-
-// Flag is a flag as the help, the completion and the reference pages show it.
-type Flag struct {
-	Name, Group string
-	Value       string // placeholder; empty: the flag takes none
-	Usage       string // sentence
-	Default     string // as the help shows it; empty: off
-	Variable    string // environment variable; empty: none
-	Kind        Kind
-	Choices     []string // the values that it takes; empty: any
-	List        bool     // it takes several choices, with commas between them
-}
-
-// Kind is the form of the values of a flag.
-type Kind string
-
-// The kinds.
-const (
-	Text     Kind = "text"
-	Bool     Kind = "true or false"
-	Number   Kind = "a whole number"
-	Duration Kind = "a duration such as 90s, 15m or 1h30m"
-)
+// VariableRule says which flags have an environment variable.
+const VariableRule = "Every flag of shop serve has an environment variable: SHOP_ and its name in capitals. " +
+	"On other commands, only the flags that name a service or a store have one: --url, --admin-url, --database, --redis, --redlock, --zookeeper, --zookeeper-auth, --etcd. " +
+	"A flag has precedence over its variable, and the variable over the default. The help of a command shows its variables."
 
 // connections are the flags that say where something is. Each has a variable, of whichever command it is.
 var connections = []string{"url", adminURL, "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}
 
-// newFlags returns the flags of the command at the end of a path, without any.
-func newFlags(p Process, at path) *Flags {
-	f := &Flags{Process: p, at: at, set: flag.NewFlagSet(at.name(), flag.ContinueOnError)}
-	f.set.SetOutput(io.Discard)
-	f.set.Usage = func() {} // the package would print all flags for every mistake
-	return f
+// The annotations of a flag.
+const (
+	headingNote  = "heading"
+	choicesNote  = "choices"
+	listNote     = "list"
+	variableNote = "variable" // without a value: none
+)
+
+// Flag is a flag as the help and the reference pages show it. Its usage has the form "`VALUE`: do something".
+type Flag struct {
+	*pflag.Flag
+	Heading  string   // of its group
+	Value    string   // placeholder; empty: the flag takes none
+	Usage    string   // without the placeholder
+	Choices  []string // the values that it takes; empty: any
+	List     bool     // it takes several choices, with commas between them
+	Variable string   // environment variable; empty: none
 }
 
-// Command returns the words that a user types for the command, without the program.
-func (f *Flags) Command() string { return f.at[1:].name() }
+// FlagsOf returns the flags of a command in the order of their definition. That of the help is not among them.
+func FlagsOf(c *cobra.Command) []Flag {
+	var all []Flag
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
+		}
+		each := Flag{
+			Flag: f, Heading: note(f, headingNote), Choices: f.Annotations[choicesNote], List: noted(f, listNote),
+			Variable: note(f, variableNote),
+		}
+		if value, usage, ok := strings.Cut(f.Usage, "`: "); ok {
+			each.Value, each.Usage = value[1:], usage
+		} else {
+			each.Value, each.Usage = pflag.UnquoteUsage(f)
+			each.Value = strings.ToUpper(each.Value)
+		}
+		all = append(all, each)
+	})
+	return all
+}
 
-// Group begins a group of flags: the help lists those that follow under this heading.
-func (f *Flags) Group(heading string) { f.group = heading }
+// note returns an annotation of a flag that has one value at most.
+func note(f *pflag.Flag, key string) string { return strings.Join(f.Annotations[key], "") }
 
-// EveryVariable gives each flag of the command a variable.
-func (f *Flags) EveryVariable() { f.every = true }
+// noted reports whether a flag has an annotation, with or without a value.
+func noted(f *pflag.Flag, key string) bool {
+	_, ok := f.Annotations[key]
+	return ok
+}
 
-// StringVar defines a flag with text.
-func (f *Flags) StringVar(p *string, name, value, usage string) {
-	f.set.StringVar(p, name, value, usage)
-	f.note(name, "TEXT", Text)
+// ChoiceVar defines a flag with one of choices, or none if that is the default.
+func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
+	*p = value
+	f.Func(name, usage, func(text string) error {
+		*p = text
+		return OneOf(text, choices)
+	})
+	f.annotate(name, choicesNote, choices...)
+}
+
+// ListVar defines a flag with some of choices, separated by commas. Its default is *p.
+func (f *Flags) ListVar(p *[]string, name string, choices []string, usage string) {
+	f.Func(name, usage, func(text string) error {
+		*p = nil
+		if text == "" {
+			return nil
+		}
+		for each := range strings.SplitSeq(text, ",") {
+			if err := OneOf(each, choices); err != nil {
+				return fmt.Errorf("unknown %.40q: %w", each, err)
+			}
+			*p = append(*p, each)
+		}
+		return nil
+	})
+	f.DefaultText(name, strings.Join(*p, ","))
+	f.annotate(name, choicesNote, choices...)
+	f.annotate(name, listNote)
+}
+
+// TextVar defines a flag whose value reads and writes itself, and is one of choices.
+func (f *Flags) TextVar(p encoding.TextUnmarshaler, name string, value encoding.TextMarshaler, choices []string, usage string) {
+	f.FlagSet.TextVar(p, name, value, usage)
+	f.annotate(name, choicesNote, choices...)
 }
 
 // URLVar defines a flag with the URL of a listener, or with several URLs and commas between them.
 func (f *Flags) URLVar(p *string, name, value, usage string) {
 	*p = value
-	f.checkedVar(name, value, usage, func(text string) error {
+	f.Func(name, usage, func(text string) error {
 		urls := []string{text}
 		if strings.HasPrefix(usage, "`URL,...`") {
 			urls = strings.Split(text, ",")
@@ -93,121 +126,12 @@ func (f *Flags) URLVar(p *string, name, value, usage string) {
 		*p = strings.Join(urls, ",")
 		return nil
 	})
-	f.note(name, "URL", Text)
+	f.DefaultText(name, value)
 }
-
-// BoolVar defines a flag that is on or off.
-func (f *Flags) BoolVar(p *bool, name string, value bool, usage string) {
-	f.set.BoolVar(p, name, value, usage)
-	f.note(name, "", Bool)
-}
-
-// IntVar defines a flag with a whole number.
-func (f *Flags) IntVar(p *int, name string, value int, usage string) {
-	f.set.IntVar(p, name, value, usage)
-	f.note(name, "N", Number)
-}
-
-// Int64Var defines a flag with a whole number.
-func (f *Flags) Int64Var(p *int64, name string, value int64, usage string) {
-	f.set.Int64Var(p, name, value, usage)
-	f.note(name, "N", Number)
-}
-
-// DurationVar defines a flag with a duration.
-func (f *Flags) DurationVar(p *time.Duration, name string, value time.Duration, usage string) {
-	f.set.DurationVar(p, name, value, usage)
-	f.note(name, "DURATION", Duration)
-}
-
-// TextVar defines a flag whose value reads and writes itself, and is one of choices.
-func (f *Flags) TextVar(p encoding.TextUnmarshaler, name string, value encoding.TextMarshaler, choices []string, usage string) {
-	f.set.TextVar(p, name, value, usage)
-	f.note(name, "TEXT", Text).Choices = choices
-}
-
-// ChoiceVar defines a flag with one of choices, or none if that is the default.
-func (f *Flags) ChoiceVar(p *string, name, value string, choices []string, usage string) {
-	*p = value
-	f.checkedVar(name, value, usage, func(text string) error {
-		*p = text
-		return oneOf(text, choices)
-	})
-	f.note(name, "TEXT", Text).Choices = choices
-}
-
-// ListVar defines a flag with some of choices, separated by commas. Its default is *p.
-func (f *Flags) ListVar(p *[]string, name string, choices []string, usage string) {
-	f.checkedVar(name, strings.Join(*p, ","), usage, func(text string) error {
-		*p = nil
-		if text == "" {
-			return nil
-		}
-		for each := range strings.SplitSeq(text, ",") {
-			if err := oneOf(each, choices); err != nil {
-				return fmt.Errorf("unknown %.40q: %w", each, err)
-			}
-			*p = append(*p, each)
-		}
-		return nil
-	})
-	noted := f.note(name, "NAME,...", Text)
-	noted.Choices, noted.List = choices, true
-}
-
-// checkedVar defines a flag with a default, for whose texts set is called.
-func (f *Flags) checkedVar(name, value, usage string, set func(text string) error) {
-	f.set.Func(name, usage, set)
-	f.set.Lookup(name).DefValue = value
-}
-
-// DefaultText replaces the default of a flag in the help, for one that the command computes.
-func (f *Flags) DefaultText(name, text string) { f.find(name).Default = text }
-
-// WithoutVariable takes the variable from a flag.
-func (f *Flags) WithoutVariable(name string) { f.find(name).Variable = "" }
 
 // DatabaseVar defines --database, which is where the stock and the orders are.
 func (f *Flags) DatabaseVar(p *string) {
 	f.StringVar(p, "database", app.DefaultDatabase, "`URL`: use the database at sqlite:FILE or mysql://USER:PASSWORD@HOST:3306/DB")
-}
-
-// note records the flag that was defined last.
-func (f *Flags) note(name, placeholder string, kind Kind) *Flag {
-	defined := f.set.Lookup(name)
-	noted := &Flag{Name: name, Group: f.group, Value: placeholder, Kind: kind, Usage: defined.Usage}
-	if value, usage, ok := strings.Cut(defined.Usage, "`: "); ok && strings.HasPrefix(value, "`") {
-		noted.Value, noted.Usage = value[1:], usage
-	}
-	if kind == Text && defined.DefValue == "" {
-		noted.Default = "none"
-	} else if kind != Bool || defined.DefValue == "true" {
-		noted.Default = defined.DefValue
-	}
-	if kind == Duration {
-		noted.Default = shortDuration(noted.Default)
-	}
-	if f.every || slices.Contains(connections, name) {
-		noted.Variable = variable(name)
-	}
-	f.all = append(f.all, noted)
-	return noted
-}
-
-// shortDuration drops the zeros of a duration such as 15m0s.
-func shortDuration(text string) string {
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(text, zero) {
-			text = text[:len(text)-2]
-		}
-	}
-	return text
-}
-
-// find returns a flag that is defined.
-func (f *Flags) find(name string) *Flag {
-	i := slices.IndexFunc(f.all, func(each *Flag) bool { return each.Name == name })
-	return f.all[i]
 }
 
 // variable returns the environment variable of a flag that has one.
@@ -215,26 +139,131 @@ func variable(name string) string {
 	return "SHOP_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }
 
-// Given reports whether the user has set a flag.
-func (f *Flags) Given(name string) bool {
-	given := false
-	f.set.Visit(func(fl *flag.Flag) { given = given || fl.Name == name })
-	return given
+// finishFlags names the variables of connections, and completes the values of flags with choices.
+func finishFlags(c *cobra.Command) {
+	for _, f := range FlagsOf(c) {
+		if slices.Contains(connections, f.Name) && !noted(f.Flag, variableNote) {
+			f.Annotations = with(f.Annotations, variableNote, []string{variable(f.Name)})
+		}
+		if f.Value == "FOLDER" {
+			_ = cobra.MarkFlagDirname(c.Flags(), f.Name) // it is defined
+		}
+		if f.Choices != nil {
+			_ = c.RegisterFlagCompletionFunc(f.Name, f.complete) // it is defined, and this is the first time
+		}
+	}
 }
 
-// oneOf says what is wrong with a name that must be one of some.
-func oneOf(name string, names []string) error {
+// complete returns the values that begin with the text typed, or continue the list typed.
+func (f Flag) complete(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+	head := ""
+	if f.List {
+		head = typed[:strings.LastIndex(typed, ",")+1]
+	}
+	var values []string
+	for _, each := range f.Choices {
+		if strings.HasPrefix(head+each, typed) {
+			values = append(values, head+each)
+		}
+	}
+	return values, cobra.ShellCompDirectiveNoFileComp
+}
+
+// readVariables sets the flags of a command that the command line has not set and that have a variable.
+func readVariables(c *cobra.Command, getenv func(string) string) error {
+	var bad []error
+	for _, f := range FlagsOf(c) {
+		if f.Variable == "" || f.Changed {
+			continue
+		}
+		v := getenv(f.Variable)
+		if v == "" {
+			continue
+		}
+		if err := f.Flag.Value.Set(v); err != nil {
+			bad = append(bad, fmt.Errorf("%s=%q: %s", f.Variable, v, wanted(f.Flag, err)))
+		}
+		f.Changed = true
+	}
+	if len(bad) > 0 {
+		return UsageError{errors.Join(bad...)}
+	}
+	return nil
+}
+
+// explain says what is wrong with the flags of a command line, and what is wanted instead.
+func explain(c *cobra.Command, err error) error {
+	text := err.Error()
+	if e, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		text = fmt.Sprintf("--%s %q: %s", e.GetFlag().Name, e.GetValue(), wanted(e.GetFlag(), e.Unwrap()))
+	}
+	if e, ok := errors.AsType[*pflag.ValueRequiredError](err); ok {
+		all := FlagsOf(c)
+		value := all[slices.IndexFunc(all, func(f Flag) bool { return f.Name == e.GetFlag().Name })].Value
+		text = fmt.Sprintf("--%s: missing value: want %s", e.GetFlag().Name, value)
+	}
+	if e, ok := errors.AsType[*pflag.NotExistError](err); ok {
+		word, _, _ := strings.Cut(cmp.Or(e.GetSpecifiedShortnames(), e.GetSpecifiedName()), "=")
+		dashes := "--"
+		if e.GetSpecifiedShortnames() != "" {
+			dashes = "-"
+		}
+		names := []string{"help"}
+		for _, f := range FlagsOf(c) {
+			names = append(names, f.Name)
+		}
+		advice := fmt.Sprintf("run %s --help for the list", c.CommandPath())
+		if near := nearest(word, names); len(near) > 0 {
+			advice = "did you mean --" + strings.Join(near, " or --") + "?"
+		}
+		text = fmt.Sprintf("unknown flag %s%s: %s", dashes, word, advice)
+	}
+	return UsageError{errors.New(text)}
+}
+
+// wanted describes the values of a flag that has refused one with a reason.
+func wanted(f *pflag.Flag, reason error) string {
+	switch f.Value.Type() {
+	case "bool":
+		return "want true or false"
+	case "int", "int64":
+		return "want a whole number"
+	case "duration":
+		return "want a duration such as 90s, 15m or 1h30m"
+	case "func": // it says what it wants
+		return reason.Error()
+	}
+	return "want " + Alternatives(f.Annotations[choicesNote])
+}
+
+// nearest returns the names that the user may have meant by word, as cobra finds them for commands.
+func nearest(word string, names []string) []string {
+	c := &cobra.Command{SuggestionsMinimumDistance: min(2, len(word)-1)}
+	for _, name := range names {
+		c.AddCommand(&cobra.Command{Use: name, SuggestFor: strings.Split(name, "-")[1:], Run: func(*cobra.Command, []string) {}})
+	}
+	switch {
+	case word == "":
+		return nil
+	case slices.Contains(names, word): // only the dashes are wrong
+		return []string{word}
+	}
+	return c.SuggestionsFor(word)
+}
+
+// OneOf says what is wrong with a name that must be one of some.
+func OneOf(name string, names []string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	if near := nearest(name, names); near != "" {
-		return fmt.Errorf("did you mean %s?", near)
+	if near := nearest(name, names); len(near) > 0 {
+		return fmt.Errorf("did you mean %s?", Alternatives(near))
 	}
-	return fmt.Errorf("want %s", alternatives(names))
+	return fmt.Errorf("want %s", Alternatives(names))
 }
 
-// alternatives lists names for a sentence.
-func alternatives(names []string) string {
+// Alternatives lists names for a sentence.
+func Alternatives(names []string) string {
 	if len(names) < 2 {
 		return strings.Join(names, "")
 	}

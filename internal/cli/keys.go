@@ -17,7 +17,7 @@ func keysCommand() Command {
 		Details: "The commands change the database, with or without a running instance.",
 		Commands: []Command{
 			{
-				Name: "create", Summary: "Create a key and print it once", Secret: true,
+				Name: "create", Summary: "Create a key and print it once",
 				Details: "Only a hash of the key is stored. Give --customer, --admin or both.",
 				Examples: []Example{
 					{"A key that may do everything", "shop keys create --admin"},
@@ -39,7 +39,7 @@ func keysCommand() Command {
 				},
 			},
 			{
-				Name: "list", Summary: "Show all keys without their secrets, the newest last", Secret: true,
+				Name: "list", Summary: "Show all keys without their secrets, the newest last",
 				Examples: []Example{
 					{"As a table", "shop keys list"},
 					{"As JSON", "shop keys list --json"},
@@ -50,7 +50,7 @@ func keysCommand() Command {
 				},
 			},
 			{
-				Name: "revoke", Args: "PREFIX", Summary: "Revoke a key for good", Secret: true,
+				Name: "revoke", Args: "PREFIX", Summary: "Revoke a key for good",
 				Examples: []Example{
 					{"A key by its prefix, as shop keys list shows it", "shop keys revoke abcdefgh23"},
 					{"Notify the instances, which then refuse the key at once", "shop keys revoke abcdefgh23 --redis redis://127.0.0.1:6379/0"},

@@ -66,7 +66,7 @@ func TestTimersBadCommandLines(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"", "missing command"},
 		{"drop", "unknown command"},
-		{"list more", "unexpected argument"},
+		{"list more", "accepts 0 arg(s)"},
 		{"list --limit 0", "--limit"},
 		{"list --limit many", "limit"},
 		{"list --limit 1000001", "--limit"},
@@ -76,12 +76,12 @@ func TestTimersBadCommandLines(t *testing.T) {
 		{"list --admin-url http://", "--admin-url"},
 		{"list --admin-url http://127.0.0.1:1/api", "--admin-url"},
 		{"list --admin-url http://a:b@127.0.0.1:1", "--admin-url"},
-		{"get order.expire", "missing ID"},
-		{"get order.expire a b", "unexpected argument"},
+		{"get order.expire", "want shop timers get KIND ID"},
+		{"get order.expire a b", "accepts 2 arg(s), received 3"},
 		{"get --state open order.expire a", "unknown flag --state"},
-		{"pause", "missing KIND"},
-		{"redrive", "missing KIND"},
-		{"get order.expire -- -x --json", "unexpected argument"},
+		{"pause", "want shop timers pause KIND"},
+		{"redrive", "want shop timers redrive KIND [ID...]"},
+		{"get order.expire -- -x --json", "accepts 2 arg(s), received 3"},
 	} {
 		code, out, stderr := call(t, noEnv, append([]string{"timers"}, strings.Fields(c.args)...)...)
 		if code != 2 || out != "" || !strings.Contains(stderr, c.want) {

@@ -183,11 +183,11 @@ func TestLabThroughput(t *testing.T) {
 func TestLabRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want list, run, ":     {"no-such"},
-		`unknown "fast"`:       {"throughput", "--strategies", "fast"},
-		"--rounds 0":           {"throughput", "--rounds", "0"},
-		"needs a store that":   {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
-		"unexpected argument ": {"throughput", "more"},
+		"want list, run, ":             {"no-such"},
+		`unknown "fast"`:               {"throughput", "--strategies", "fast"},
+		"--rounds 0":                   {"throughput", "--rounds", "0"},
+		"needs a store that":           {"throughput", "--strategies", "etcd", "--stores", "sqlite,redis"},
+		"accepts 0 arg(s), received 1": {"throughput", "more"},
 	} {
 		code, stdout, stderr := call(t, noEnv, append([]string{"lab"}, args...)...)
 		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
