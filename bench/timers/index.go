@@ -84,8 +84,7 @@ func acknowledgedOurs(ctx context.Context, on *servers, d time.Duration) (result
 	}
 	defer func() { err = cmp.Or(err, o.close(ctx)) }()
 	return acknowledged(ctx, on, d, func(ctx context.Context, id string, due time.Time) error {
-		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, []timeout.Entry{{ID: id, At: due.Truncate(time.Millisecond)}})
-		return err
+		return o.index.Schedule(ctx, kind, timeout.Base, []timeout.Entry{{ID: id, At: due.Truncate(time.Millisecond)}})
 	})
 }
 
@@ -116,8 +115,7 @@ func (o *ours) fill(ctx context.Context, n int, id func(int) string, due func(in
 		for i := from; i < until; i++ {
 			entries = append(entries, timeout.Entry{ID: id(i), At: due(i)})
 		}
-		_, err := o.index.Schedule(ctx, kind, timeout.Base, false, entries)
-		return err
+		return o.index.Schedule(ctx, kind, timeout.Base, entries)
 	})
 }
 

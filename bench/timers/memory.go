@@ -101,7 +101,7 @@ func (m *memory) Load(_ context.Context, _ string, ids []string) ([]timeout.Row,
 
 // ClaimOverdue implements [timeout.Store].
 func (m *memory) ClaimOverdue(
-	_ context.Context, _ timeout.LeaderToken, _, _ string, before, until time.Time, limit int,
+	_ context.Context, _, _ string, before, until time.Time, limit int,
 ) ([]timeout.Row, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -162,12 +162,7 @@ func (m *memory) Paused(context.Context) ([]string, error) { return nil, nil }
 // Heartbeat implements [timeout.Store].
 func (m *memory) Heartbeat(context.Context, string, string) error { return nil }
 
-// OrphanedPartitions implements [timeout.Store].
-func (m *memory) OrphanedPartitions(context.Context, time.Duration) ([]string, error) {
-	return nil, nil
-}
-
 // Reassign implements [timeout.Store].
-func (m *memory) Reassign(context.Context, timeout.LeaderToken, time.Duration, int) (int, error) {
+func (m *memory) Reassign(context.Context, time.Duration, int) (int, error) {
 	return 0, nil
 }

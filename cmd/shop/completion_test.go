@@ -24,7 +24,7 @@ var completions = map[string][]string{
 	"shop timers list --":                    {"--kind", "--state", "!--listen"},
 	"shop timers list --state ":              {"open", "dead"},
 	"shop help ":                             {"serve", "timers"},
-	"shop help timers re":                    {"redrive", "rebuild", "resume", "!list"},
+	"shop help timers re":                    {"redrive", "resume", "!list"},
 	"shop lab ":                              {"throughput"},
 	"shop lab --":                            {"--instances", "!--rounds"},
 	"shop lab throughput --ro":               {"--rounds"},

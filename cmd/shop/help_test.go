@@ -57,7 +57,7 @@ func TestTypingErrorsGetASuggestion(t *testing.T) {
 		"help serv":                        `help: unknown command "serv": did you mean serve?`,
 		"help serve more":                  `help: no command "more": shop serve has no subcommands`,
 		"timers lst":                       `timers: unknown command "lst": did you mean list or get?`,
-		"timers drop":                      `timers: unknown command "drop": want list, get, fire, redrive, rebuild, pause, resume`,
+		"timers drop":                      `timers: unknown command "drop": want list, get, fire, redrive, pause, resume`,
 		"timers":                           `timers: missing command: want list, get`,
 		"timers --json list":               "timers: unknown flag --json: run shop timers --help for the list",
 		"serve --lsten :80":                "serve: unknown flag --lsten: did you mean --listen?",

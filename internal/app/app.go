@@ -93,7 +93,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	i.c = i.node.withClusterSettings(i.c)
-	i.timers, err = openTimers(ctx, i.c, i.clients.timers, i.store, i.node.lead, i.published, i.tel, i.log)
+	i.timers, err = openTimers(ctx, i.c, i.clients.timers, i.store, i.published, i.tel, i.log)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,6 @@ import (
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/zookeeper"
 )
 
@@ -59,7 +58,7 @@ func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *c
 	return err
 }
 
-func (r *reign) goOn(ctx context.Context, t *testing.T, token timeout.LeaderToken, term *cluster.Term) {
+func (r *reign) goOn(ctx context.Context, t *testing.T, token sqlstore.LeaderToken, term *cluster.Term) {
 	t.Helper()
 	for ctx.Err() == nil {
 		time.Sleep(5 * time.Millisecond) // leaves the machine to others

@@ -38,7 +38,7 @@ func (n *node) define(c Config) (err error) {
 		return err
 	}
 	n.pace, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
-		Name: "reconciler-pace", Default: time.Second, Parse: parsed("reconciler-pace", aDuration, time.ParseDuration), Validate: func(d time.Duration) error {
+		Name: "reconciler-pace", Default: 20 * time.Second, Parse: parsed("reconciler-pace", aDuration, time.ParseDuration), Validate: func(d time.Duration) error {
 			if d < 100*time.Millisecond || d > time.Minute {
 				return fmt.Errorf("reconciler-pace %s: want 100ms to 1m", d)
 			}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
@@ -36,7 +35,7 @@ const (
 
 // openTimers returns the queue that ends the wait for payments. Its timers are in the database. Redis, if configured,
 // wakes the instance that fires them; without Redis each instance wakes itself.
-func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, leader dlock.Locker, published *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
+func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store *sqlstore.Store, published *eventLog, tel *telemetry.Telemetry, log *slog.Logger) (*timeout.Queue, error) {
 	timers, err := store.Timers()
 	if err != nil {
 		return nil, err
@@ -55,8 +54,6 @@ func openTimers(ctx context.Context, c Config, rdb redis.UniversalClient, store 
 		Instance:  c.Instance,
 		Canary:    c.Canary,
 		Partition: c.Partition,
-		Leader:    leader,
-		Roles:     store,
 		Drain:     timersDrain,
 		Observer:  timerEvents{observer, published},
 		Trace:     tel.Traceparent,

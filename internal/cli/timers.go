@@ -38,8 +38,6 @@ func timersCommand() Command {
 				Example{"One timer", "shop timers fire " + kind + " ID"}, Example{"At another instance", "shop timers fire " + kind + " ID --admin-url http://127.0.0.1:8091"}),
 			timersOne("redrive", "KIND [ID...]", "Retry dead timers: the given ones, or all of a type", (*timersCall).redrive,
 				Example{"All dead timers", "shop timers redrive " + kind}, Example{"Two of them", "shop timers redrive " + kind + " ID1 ID2"}),
-			timersOne("rebuild", "KIND", "Add every open timer to the index again", (*timersCall).rebuild,
-				Example{"After a loss of the index", "shop timers rebuild " + kind}, Example{"As JSON", "shop timers rebuild " + kind + " --json"}),
 			timersOne("pause", "KIND", "Stop the handling of a type on all instances", (*timersCall).pause,
 				Example{"No order expires until the pause ends", "shop timers pause " + kind}, Example{"As JSON", "shop timers pause " + kind + " --json"}),
 			timersOne("resume", "KIND", "End a pause", (*timersCall).resume,
@@ -163,10 +161,6 @@ func (t *timersCall) redrive(ctx context.Context, args []string) error {
 	return nil
 }
 
-func (t *timersCall) rebuild(ctx context.Context, args []string) error {
-	return t.change(ctx, kindPath(args[0])+"/rebuild", "")
-}
-
 func (t *timersCall) pause(ctx context.Context, args []string) error {
 	return t.change(ctx, kindPath(args[0])+"/pause", args[0]+" is paused; all instances apply it within about a second")
 }
@@ -193,8 +187,6 @@ func (t *timersCall) change(ctx context.Context, path, words string) error {
 	switch {
 	case t.json:
 		return t.print(answer)
-	case words == "" && answer.Timers != nil && strings.HasSuffix(path, "/rebuild"):
-		words = fmt.Sprintf("%d timers of the type %s were not in the index and are now", *answer.Timers, answer.Kind)
 	case words == "" && answer.Timers != nil:
 		words = fmt.Sprintf("%d dead timers of the type %s are due now", *answer.Timers, answer.Kind)
 	}

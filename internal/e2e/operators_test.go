@@ -120,8 +120,6 @@ func TestTimersByCommand(t *testing.T) {
 	refuses(t, "no such timer", command("fire", "order.expire", first)...)
 	refuses(t, "No timer has this kind", command("pause", "order.expir")...)
 	refuses(t, "malformed kind", command("pause", "a b")...)
-	refuses(t, "canary", command("rebuild", "order.expire")...)
-	shows(t, []string{"timers", "rebuild", "order.expire", "--admin-url", r.admin(t)}, "were not in the index")
 }
 
 // metrics fails the test unless the instance shows lines that begin with all of want.

@@ -13,7 +13,7 @@ import (
 const (
 	metricsPath = "/metrics"
 
-	// adminTimeout is enough to rebuild a million timers, and for a profile.
+	// adminTimeout is enough to redrive many timers, and for a profile.
 	adminTimeout = time.Minute
 )
 

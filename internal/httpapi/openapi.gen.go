@@ -36,7 +36,6 @@ const (
 // Defines values for ProblemType.
 const (
 	TypeBodyTooLarge         ProblemType = "/docs/problems/body-too-large"
-	TypeCanary               ProblemType = "/docs/problems/canary"
 	TypeConcurrencyLimit     ProblemType = "/docs/problems/concurrency-limit"
 	TypeConfigReadOnly       ProblemType = "/docs/problems/config-read-only"
 	TypeDraining             ProblemType = "/docs/problems/draining"
@@ -147,7 +146,7 @@ type ClusterState struct {
 	// Stale Why what is said here may be old; absent if it is not.
 	Stale string `json:"stale,omitempty"`
 
-	// Leader The instance that reconciles timers and deletes old idempotency keys for all.
+	// Leader The instance that deletes old idempotency keys for all.
 	//
 	// Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
 	Leader *Leader `json:"leader,omitempty"`
@@ -214,7 +213,7 @@ type KindState struct {
 	Paused bool `json:"paused"`
 }
 
-// Leader The instance that reconciles timers and deletes old idempotency keys for all.
+// Leader The instance that deletes old idempotency keys for all.
 //
 // Example: {"name":"shop-1","since":"2026-11-20T12:00:00Z","term":4294967311}
 type Leader struct {
@@ -813,9 +812,6 @@ type ServerInterface interface {
 	// PauseTimers Pause a kind
 	// (POST /api/v1/timers/{kind}/pause)
 	PauseTimers(c *gin.Context, kind PathKind)
-	// RebuildTimers Rebuild the index
-	// (POST /api/v1/timers/{kind}/rebuild)
-	RebuildTimers(c *gin.Context, kind PathKind)
 	// RedriveTimers Try dead timers again
 	// (POST /api/v1/timers/{kind}/redrive)
 	RedriveTimers(c *gin.Context, kind PathKind, params RedriveTimersParams)
@@ -1364,31 +1360,6 @@ func (siw *ServerInterfaceWrapper) PauseTimers(c *gin.Context) {
 	siw.Handler.PauseTimers(c, kind)
 }
 
-// RebuildTimers operation middleware
-func (siw *ServerInterfaceWrapper) RebuildTimers(c *gin.Context) {
-
-	var err error
-	_ = err
-
-	// ------------- Path parameter "kind" -------------
-	var kind PathKind
-
-	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
-	if err != nil {
-		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
-		return
-	}
-
-	for _, middleware := range siw.HandlerMiddlewares {
-		middleware(c)
-		if c.IsAborted() {
-			return
-		}
-	}
-
-	siw.Handler.RebuildTimers(c, kind)
-}
-
 // RedriveTimers operation middleware
 func (siw *ServerInterfaceWrapper) RedriveTimers(c *gin.Context) {
 
@@ -1566,7 +1537,6 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/api/v1/timers/:kind/:id", wrapper.GetTimer)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/:id/fire", wrapper.FireTimer)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/pause", wrapper.PauseTimers)
-	router.POST(options.BaseURL+"/api/v1/timers/:kind/rebuild", wrapper.RebuildTimers)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/redrive", wrapper.RedriveTimers)
 	router.POST(options.BaseURL+"/api/v1/timers/:kind/resume", wrapper.ResumeTimers)
 }
@@ -2194,28 +2164,6 @@ func (response PauseTimers200JSONResponse) VisitPauseTimersResponse(w http.Respo
 	return err
 }
 
-type RebuildTimersRequestObject struct {
-	Kind PathKind `json:"kind"`
-}
-
-type RebuildTimersResponseObject interface {
-	VisitRebuildTimersResponse(w http.ResponseWriter) error
-}
-
-type RebuildTimers200JSONResponse TimersChanged
-
-func (response RebuildTimers200JSONResponse) VisitRebuildTimersResponse(w http.ResponseWriter) error {
-
-	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
-		return err
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(200)
-	_, err := buf.WriteTo(w)
-	return err
-}
-
 type RedriveTimersRequestObject struct {
 	Kind   PathKind `json:"kind"`
 	Params RedriveTimersParams
@@ -2366,9 +2314,6 @@ type StrictServerInterface interface {
 	// PauseTimers Pause a kind
 	// (POST /api/v1/timers/{kind}/pause)
 	PauseTimers(ctx context.Context, request PauseTimersRequestObject) (PauseTimersResponseObject, error)
-	// RebuildTimers Rebuild the index
-	// (POST /api/v1/timers/{kind}/rebuild)
-	RebuildTimers(ctx context.Context, request RebuildTimersRequestObject) (RebuildTimersResponseObject, error)
 	// RedriveTimers Try dead timers again
 	// (POST /api/v1/timers/{kind}/redrive)
 	RedriveTimers(ctx context.Context, request RedriveTimersRequestObject) (RedriveTimersResponseObject, error)
@@ -3027,32 +2972,6 @@ func (sh *strictHandler) PauseTimers(ctx *gin.Context, kind PathKind) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PauseTimersResponseObject); ok {
 		if err := validResponse.VisitPauseTimersResponse(ctx.Writer); err != nil {
-			sh.options.ResponseErrorHandlerFunc(ctx, err)
-		}
-	} else if response != nil {
-		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
-	}
-}
-
-// RebuildTimers operation middleware
-func (sh *strictHandler) RebuildTimers(ctx *gin.Context, kind PathKind) {
-	var request RebuildTimersRequestObject
-
-	request.Kind = kind
-
-	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
-		return sh.ssi.RebuildTimers(ctx, request.(RebuildTimersRequestObject))
-	}
-	for _, middleware := range sh.middlewares {
-		handler = middleware(handler, "RebuildTimers")
-	}
-
-	response, err := handler(ctx, request)
-
-	if err != nil {
-		sh.options.HandlerErrorFunc(ctx, err)
-	} else if validResponse, ok := response.(RebuildTimersResponseObject); ok {
-		if err := validResponse.VisitRebuildTimersResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

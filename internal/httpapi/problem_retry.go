@@ -14,10 +14,9 @@ var (
 	readFirst    = advice{AsItIs: "no, read first", Key: "same or new", When: "at once"}
 	otherKey     = advice{AsItIs: "yes, with another key", Key: "new", When: "at once"}
 
-	otherInstance = advice{AsItIs: "yes, at another instance", Key: "same", When: "at once"}
-	soldOut       = advice{AsItIs: "yes, with another key", Key: "new", When: "when units may have been released, or with Prefer: wait=N"}
-	limitReached  = advice{AsItIs: "yes, with another key", Key: "new", When: "when the customer has fewer orders"}
-	whileQueued   = advice{AsItIs: "only while state is QUEUED", Key: "same", When: "when the order is PENDING: poll"}
+	soldOut      = advice{AsItIs: "yes, with another key", Key: "new", When: "when units may have been released, or with Prefer: wait=N"}
+	limitReached = advice{AsItIs: "yes, with another key", Key: "new", When: "when the customer has fewer orders"}
+	whileQueued  = advice{AsItIs: "only while state is QUEUED", Key: "same", When: "when the order is PENDING: poll"}
 
 	later          = advice{AsItIs: "yes", Key: "same", When: "after Retry-After", retryAfter: true}
 	laterSpread    = advice{AsItIs: "yes", Key: "same", When: "after Retry-After and a random delay", retryAfter: true}

@@ -108,12 +108,6 @@ var permanentProblems = map[ProblemType]problemType{
 		remedy:  "Send Authorization: Bearer KEY, once. The command shop keys create creates keys.",
 		example: Problem{Detail: "The API key is missing or invalid."},
 	},
-	TypeCanary: {
-		status: http.StatusConflict, title: "Canary", advice: otherInstance,
-		meaning: "The instance is a canary and does not do this. Nothing happened.",
-		remedy:  "Ask another instance.",
-		example: Problem{Detail: "This instance is a canary and does not rebuild. Ask another instance."},
-	},
 	TypeInternal: {
 		status: http.StatusInternalServerError, title: "Internal error", advice: effectUnknown,
 		meaning: "The service failed unexpectedly. Its log has the error. The effect of the request is unknown.",

@@ -19,7 +19,6 @@ type Timers interface {
 	Get(ctx context.Context, kind, id string) (timeout.Row, error)
 	FireNow(ctx context.Context, kind, id string) error
 	Redrive(ctx context.Context, kind string, ids ...string) (int, error)
-	Rebuild(ctx context.Context, kind string) (int, error)
 	Pause(ctx context.Context, kind string) error
 	Resume(ctx context.Context, kind string) error
 	Stats(ctx context.Context) ([]timeout.Stats, error)
@@ -117,24 +116,6 @@ func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (
 		return nil, unconfirmed(err)
 	}
 	return RedriveTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
-}
-
-// RebuildTimers implements [StrictServerInterface].
-func (a *api) RebuildTimers(ctx context.Context, r RebuildTimersRequestObject) (RebuildTimersResponseObject, error) {
-	ctx = requestContext(ctx)
-	n, err := a.Timers.Rebuild(ctx, r.Kind)
-	if errors.Is(err, timeout.ErrInvalid) { // the kind is valid
-		return nil, refuse(TypeCanary, "This instance is a canary and does not rebuild. Ask another instance.")
-	}
-	if err != nil {
-		return nil, unconfirmed(err)
-	}
-	if n == 0 {
-		if err := a.requireKind(ctx, r.Kind); err != nil {
-			return nil, err
-		}
-	}
-	return RebuildTimers200JSONResponse{Kind: r.Kind, Timers: n}, nil
 }
 
 // PauseTimers implements [StrictServerInterface].

@@ -40,9 +40,6 @@
 // are its own. The row stays locked until the commit, so the work of two leaders is serialized. After another
 // leader has claimed the role, the previous leader gets a [*SupersededError].
 //
-// The row also has the time of the leader's last work. While no leader can be elected, the fallback scan locks the row
-// and compares that time ([Store.VacantRole]).
-//
 // # Lock order
 //
 // Terms, customers, orders, stock, timers, keys, each by primary key in ascending order. Expire is the exception: it skips

@@ -30,7 +30,6 @@ func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error
 	if err := s.repeating(ctx, e.run); err != nil {
 		return nil, err
 	}
-	e.push()
 	if err := e.wait(ctx); err != nil {
 		return nil, err
 	}
@@ -57,12 +56,11 @@ type expiration struct {
 	found   map[string]order.Expiry // by id; run sets what it reads again
 	ended   map[string]*order.Order // those that a run has expired: the last one, or one whose reply was lost
 	blocked map[string][]string     // by id, the SKUs whose rows are locked, ascending; set afresh by run
-	push    func()                  // set afresh by run
 }
 
 // run expires those of the orders that are due, and whose rows and stock nobody has locked.
 func (e *expiration) run(tx *gorm.DB) (err error) {
-	e.push, e.blocked = func() {}, make(map[string][]string)
+	e.blocked = make(map[string][]string)
 	rows, err := e.lock(tx)
 	if err != nil {
 		return err
@@ -96,7 +94,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	if len(due) > 0 {
 		e.expire(&end, due, rows[0].Now)
 	}
-	if e.push, err = e.timers.Cancel(tx.Statement.Context, &end, order.ExpireTimer, final...); err != nil {
+	if err := e.timers.Cancel(tx.Statement.Context, &end, order.ExpireTimer, final...); err != nil {
 		return err
 	}
 	if err := e.Store.run(tx, &end); err != nil {

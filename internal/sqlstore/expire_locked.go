@@ -81,7 +81,6 @@ func (e *expiration) wait(ctx context.Context) error {
 		}
 		err := e.rows.Do(ctx, skus, func(*bulkhead.Places) error { return some.await(ctx, skus) })
 		if err == nil {
-			some.push()
 			continue
 		}
 		for _, id := range some.ids { // whatever a transaction that failed has found

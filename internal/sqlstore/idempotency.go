@@ -16,7 +16,6 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/timeout"
 )
 
 // maxRoute is the largest length of a route in bytes; the schema has room for no more.
@@ -252,7 +251,7 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 // returns how many. It blocks until that is done or ctx ends, and deletes a few hundred at a time, so that nobody waits
 // long for it. The leader token begins each of these transactions; with a nil one several may delete at once. After an
 // error, deleted answers stay deleted.
-func (s *Store) PurgeAnswers(ctx context.Context, token timeout.LeaderToken, age time.Duration, limit int) (n int64, err error) {
+func (s *Store) PurgeAnswers(ctx context.Context, token LeaderToken, age time.Duration, limit int) (n int64, err error) {
 	for n < int64(limit) {
 		some := min(maxRows, int64(limit)-n)
 		var deleted int64

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -12,11 +11,27 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-var _ timeout.LeaderRoles = (*Store)(nil)
+// Term is a leadership term: a [dlock.Lease], or a value that has one.
+type Term interface {
+	// Fence returns the number of the term, and its owner.
+	Fence() dlock.Fence
 
-// vacantAfter is the time after the last work of its leader for which a role is not vacant. Leaders work
-// every second.
-const vacantAfter = 3 * time.Second
+	// Err returns nil until the term has ended.
+	Err() error
+}
+
+// LeaderToken checks the right to a leader role where the work is done. It is the first statement of
+// each transaction of the work, and its error rolls the transaction back. From then on no
+// other leader can pass until the transaction ends. Without a transaction it checks the present state.
+type LeaderToken func(ctx context.Context, tx timeout.Tx) error
+
+// Check calls the token. A nil token always passes.
+func (t LeaderToken) Check(ctx context.Context, tx timeout.Tx) error {
+	if t == nil {
+		return nil
+	}
+	return t(ctx, tx)
+}
 
 // SupersededError means that work was refused because a later leader has claimed the role. It
 // matches [dlock.ErrFenced].
@@ -40,8 +55,10 @@ func (e *SupersededError) Error() string {
 // Is makes the error match [dlock.ErrFenced].
 func (e *SupersededError) Is(target error) bool { return target == dlock.ErrFenced }
 
-// ClaimRole implements [timeout.LeaderRoles].
-func (s *Store) ClaimRole(ctx context.Context, role string, t timeout.Term) (timeout.LeaderToken, error) {
+// ClaimRole gives a role to the leader of a term. The lock service must have confirmed that the
+// term continues. From then on the tokens of previous leaders fail with [dlock.ErrFenced]. ClaimRole may be
+// repeated. It fails if the term has ended, or the database does not answer.
+func (s *Store) ClaimRole(ctx context.Context, role string, t Term) (LeaderToken, error) {
 	var row termRow
 	err := s.repeating(ctx, func(tx *gorm.DB) (err error) {
 		if row, err = s.lockedTerm(tx, role); err != nil {
@@ -62,7 +79,7 @@ func (s *Store) ClaimRole(ctx context.Context, role string, t timeout.Term) (tim
 }
 
 // leaderToken returns the token of the leader in the row.
-func (s *Store) leaderToken(mine termRow) timeout.LeaderToken {
+func (s *Store) leaderToken(mine termRow) LeaderToken {
 	return func(ctx context.Context, tx timeout.Tx) error {
 		if tx == nil {
 			return s.writing(ctx, func() error { return s.hold(ctx, s.pool, mine) })
@@ -86,25 +103,6 @@ func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
 		return err
 	}
 	return &SupersededError{Role: mine.Role, Refused: mine.fence(), Accepted: row.fence()}
-}
-
-// VacantRole implements [timeout.LeaderRoles]. If the database's clock was set back, a role may seem vacant that is
-// not. A fallback scan alongside a leader does no harm.
-func (s *Store) VacantRole(role string) timeout.LeaderToken {
-	return func(ctx context.Context, tx timeout.Tx) error {
-		lock := s.dialect.forUpdate
-		if tx == nil {
-			tx, lock = s.pool, ""
-		}
-		row, now, err := readTerm(ctx, tx, s.dialect.now, role, lock)
-		if err != nil {
-			return err
-		}
-		if idle := time.Duration(now-row.LedAt) * time.Microsecond; row.Owner != "" && idle.Abs() < vacantAfter {
-			return fmt.Errorf("%w: the leader of %q worked %v ago in term %d", timeout.ErrLeaderActive, role, idle, row.Term)
-		}
-		return nil
-	}
 }
 
 // termRow is the leader of a role. Its term is that of the election, plus the base.

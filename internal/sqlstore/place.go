@@ -76,17 +76,12 @@ func (t *transaction) store(tx *gorm.DB) error {
 	}
 	t.end.orders(added)
 	t.end.ledger(t.Store, stock.Reserve, accepted, claims, t.now)
-	scheduled, err := t.timers.Schedule(tx.Statement.Context, &t.end, timers...)
-	if err != nil {
+	var err error
+	if t.push, err = t.timers.Schedule(tx.Statement.Context, &t.end, timers...); err != nil {
 		return err
 	}
-	cancelled, err := t.timers.Cancel(tx.Statement.Context, &t.end, order.PlaceTimer, dequeued...)
-	if err != nil {
+	if err := t.timers.Cancel(tx.Statement.Context, &t.end, order.PlaceTimer, dequeued...); err != nil {
 		return err
-	}
-	t.push = func() {
-		scheduled()
-		cancelled()
 	}
 	if err := t.end.answers(t.Store, answers); err != nil {
 		return err

@@ -80,21 +80,14 @@ func (s *Store) enqueue(tx *gorm.DB, r *order.Request, pause time.Duration) (o o
 
 // Reject implements [order.Store].
 func (s *Store) Reject(ctx context.Context, id string, why order.Reason) error {
-	var push func()
-	err := s.repeating(ctx, func(tx *gorm.DB) (err error) {
-		push = func() {}
+	return s.repeating(ctx, func(tx *gorm.DB) error {
 		r := tx.Exec("UPDATE orders SET status = ?, reason = ? WHERE id = ? AND status = ?",
 			string(order.Rejected), string(why), id, string(order.Queued))
 		if r.Error != nil || r.RowsAffected == 0 {
 			return r.Error
 		}
-		push, err = s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, order.PlaceTimer, id)
-		return err
+		return s.timers.Cancel(tx.Statement.Context, tx.Statement.ConnPool, order.PlaceTimer, id)
 	})
-	if err == nil {
-		push()
-	}
-	return err
 }
 
 // lockQueued locks the orders of the requests that are queued, and refuses a request whose order is not. Every transaction

@@ -21,9 +21,7 @@ func (s *Store) Settle(ctx context.Context, t order.Target, to order.Status, pay
 
 // settle is Settle with places at the SKUs of the order, which it reads in the transaction.
 func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target, to order.Status, paymentID string) (o order.Order, changed bool, err error) {
-	var push func()
 	err = s.answering(ctx, s.repeating, t.Key, func(tx *gorm.DB) (result any, done bool, err error) {
-		push = func() {}
 		var row orderRow
 		if row, o, err = s.lockOrder(tx, t); err != nil {
 			return nil, false, err
@@ -51,7 +49,7 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 			}
 			end.ledger(s, to.Movement(), []order.Order{o}, nil, row.Now)
 		}
-		if push, err = s.timers.Cancel(tx.Statement.Context, &end, timerOf(was), t.ID); err != nil {
+		if err := s.timers.Cancel(tx.Statement.Context, &end, timerOf(was), t.ID); err != nil {
 			return nil, false, err
 		}
 		return o, true, s.run(tx, &end)
@@ -59,7 +57,6 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 	if err != nil {
 		return order.Order{}, false, err
 	}
-	push()
 	return o, changed, nil
 }
 

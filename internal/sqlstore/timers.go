@@ -9,13 +9,13 @@ import (
 )
 
 // Scheduler keeps the timers of orders in the transactions that the orders themselves are changed in. [*timeout.Queue]
-// is one. push notifies others of the change. It is called after the commit and may be omitted.
+// is one. push sends timers that are due soon to the index. It is called after the commit and may be omitted.
 type Scheduler interface {
 	// Schedule stores timers. One that is stored already gets the new due time.
 	Schedule(ctx context.Context, tx timeout.Tx, timers ...timeout.Timer) (push func(), err error)
 
 	// Cancel deletes timers.
-	Cancel(ctx context.Context, tx timeout.Tx, kind string, ids ...string) (push func(), err error)
+	Cancel(ctx context.Context, tx timeout.Tx, kind string, ids ...string) error
 }
 
 // Timers returns the timers that are stored in the same database, on the same
@@ -48,6 +48,4 @@ func (noTimers) Schedule(context.Context, timeout.Tx, ...timeout.Timer) (func(),
 	return func() {}, nil
 }
 
-func (noTimers) Cancel(context.Context, timeout.Tx, string, ...string) (func(), error) {
-	return func() {}, nil
-}
+func (noTimers) Cancel(context.Context, timeout.Tx, string, ...string) error { return nil }

@@ -75,7 +75,6 @@ type timerMeters struct {
 	settled, nacked, repaired, failed          metric.Int64Counter
 	firingDelay, handling                      metric.Float64Histogram
 	offset                                     metric.Float64Gauge
-	leading                                    metric.Int64Gauge
 }
 
 func (t *timerMeters) open(m metric.Meter) error {
@@ -85,20 +84,20 @@ func (t *timerMeters) open(m metric.Meter) error {
 		name, what string
 	}{
 		{&t.scheduled, "scheduled", "Timers that were stored, including those whose transaction failed later."},
-		{&t.dropped, "index_entries_dropped", "Index entries that were dropped; the reconciler adds them later."},
+		{&t.dropped, "index_entries_dropped", "Index entries that were dropped; a look-ahead pass or the overdue scan finds their timers."},
 		{&t.woken, "wakeups", "Polls of the index by a consumer, by cause."},
 		{&t.claims, "claims", "Claims by consumers: with timers, or empty."},
 		{&t.claimed, "claimed", "Timers that were claimed from the index."},
 		{&t.settled, "outcomes", "Timers that a handler received, by outcome."},
 		{&t.nacked, "nacked", "Claims returned unhandled: too early, draining, or a store was unavailable."},
-		{&t.repaired, "repairs", "Timers that the reconciler repaired; 0 in a healthy system."},
+		{&t.repaired, "repairs", "Timers that the overdue scan handled or reassigned; 0 in a healthy system."},
 		{&t.failed, "failures", "Background operations that failed and are retried."},
 	} {
 		var err error
 		*c.to, err = m.Int64Counter("shop_timers_"+c.name+"_total", metric.WithDescription(c.what))
 		errs = append(errs, err)
 	}
-	var err1, err2, err3, err4 error
+	var err1, err2, err3 error
 	t.firingDelay, err1 = m.Float64Histogram("shop_timers_firing_delay_seconds", metric.WithUnit("s"),
 		metric.WithDescription("From the due time of a timer, or of its next attempt, to its handler, by the database's clock."),
 		metric.WithExplicitBucketBoundaries(firingDelayBounds...))
@@ -107,9 +106,7 @@ func (t *timerMeters) open(m metric.Meter) error {
 		metric.WithExplicitBucketBoundaries(firingDelayBounds[:16]...))
 	t.offset, err3 = m.Float64Gauge("shop_timers_index_clock_offset_seconds", metric.WithUnit("s"),
 		metric.WithDescription("Clock of the index minus clock of this instance."))
-	t.leading, err4 = m.Int64Gauge("shop_timers_leading",
-		metric.WithDescription("1 if this instance reconciles the kind, or else 0."))
-	return errors.Join(append(errs, err1, err2, err3, err4)...)
+	return errors.Join(append(errs, err1, err2, err3)...)
 }
 
 // timerKind has the labels of a kind, made once because most of them are needed for every timer.
@@ -164,7 +161,7 @@ func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOpti
 		k.verdicts[v] = with(attribute.String("outcome", string(v)))
 		k.settled.Add(k.ctx, 0, k.verdicts[v])
 	}
-	for _, v := range []timeout.Reason{timeout.RepairLookAhead, timeout.RepairOverdue, timeout.RepairRebuild, timeout.RepairReassign} {
+	for _, v := range []timeout.Reason{timeout.RepairOverdue, timeout.RepairReassign} {
 		k.reasons[v] = with(attribute.String("reason", string(v)))
 		k.repaired.Add(k.ctx, 0, k.reasons[v])
 	}

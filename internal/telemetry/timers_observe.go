@@ -94,13 +94,6 @@ func (t *Timers) Offset(kind string, offset time.Duration) {
 	k.offset.Record(k.ctx, offset.Seconds(), k.plain)
 }
 
-// Leading implements [timeout.Observer].
-func (t *Timers) Leading(kind string, leads bool) {
-	k := t.of(kind)
-	k.leading.Record(k.ctx, number(leads), k.plain)
-	t.log.LogAttrs(t.ctx, slog.LevelInfo, "timer leadership changed", slog.String("kind", kind), slog.Bool("leads", leads))
-}
-
 // Failed implements [timeout.Observer].
 func (t *Timers) Failed(kind, during string, err error) {
 	labels := []attribute.KeyValue{attribute.String("during", during), t.role}

@@ -41,7 +41,6 @@ func TestTimerCountersShowEachOperation(t *testing.T) {
 	o.Nacked("k", 6)
 	o.Repaired("k", timeout.RepairOverdue, 7)
 	o.Offset("k", -1500*time.Millisecond)
-	o.Leading("k", true)
 	o.Failed("", "beat", errors.New("x"))
 	o.Failed("k", "claim", errors.New("x"))
 	got := scrape(t, tel)
@@ -63,9 +62,7 @@ func TestTimerCountersShowEachOperation(t *testing.T) {
 		`shop_timers_outcomes_total{kind="k",outcome="retry",role="base"}`:                "0",
 		`shop_timers_nacked_total{kind="k",role="base"}`:                                  "6",
 		`shop_timers_repairs_total{kind="k",reason="overdue",role="base"}`:                "7",
-		`shop_timers_repairs_total{kind="k",reason="look_ahead",role="base"}`:             "0",
 		`shop_timers_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
-		`shop_timers_leading{kind="k",role="base"}`:                                       "1",
 		`shop_timers_failures_total{during="beat",role="base"}`:                           "1",
 		`shop_timers_failures_total{during="claim",kind="k",role="base"}`:                 "1",
 	})

@@ -91,11 +91,11 @@ func (q *Queue) Redrive(ctx context.Context, kind string, ids ...string) (int, e
 		if err != nil {
 			return n, fmt.Errorf("timeout: redrive %q after %d timers: %w", kind, n, err)
 		}
-		entries := make([]change, len(rows))
+		entries := make([]pushed, len(rows))
 		for i, r := range rows {
-			entries[i] = change{shardKey{kind, r.Partition}, Entry{ID: r.ID, At: r.Next}}
+			entries[i] = pushed{shardKey{kind, r.Partition}, Entry{ID: r.ID, At: r.Next}}
 		}
-		q.entries.push(entries)
+		q.push(entries)
 		n += len(rows)
 	}
 	return n, nil
@@ -126,23 +126,6 @@ func (q *Queue) pages(ctx context.Context, f Filter) iter.Seq2[[]Row, error] {
 			f.After = rows[len(rows)-1]
 		}
 	}
-}
-
-// Rebuild puts an entry for every open timer of a kind in this instance's partition, the soonest first, and
-// returns how many were missing. It blocks for the database and the index, about a
-// second for 200,000 timers. A canary refuses with [ErrInvalid].
-func (q *Queue) Rebuild(ctx context.Context, kind string) (int, error) {
-	if err := checkKind(kind); err != nil {
-		return 0, fmt.Errorf("timeout: rebuild: %w", err)
-	}
-	if q.cfg.Canary {
-		return 0, fmt.Errorf("timeout: rebuild %q: %w: a canary does not reconcile; ask another instance", kind, ErrInvalid)
-	}
-	n, err := q.rebuild(ctx, kind)
-	if err != nil {
-		return n, fmt.Errorf("timeout: rebuild %q after %d entries: %w", kind, n, err)
-	}
-	return n, nil
 }
 
 const (

@@ -95,6 +95,7 @@ func (b *batch) load(items []*item) ([]*item, bool) {
 	if len(early) > 0 {
 		b.w.q.observer.Nacked(b.w.kind, len(early))
 	}
+	early = b.soon(early, func(it *item) time.Time { return it.row.Next })
 	b.requeue(early, func(it *item) time.Time { return it.row.Next.Add(it.skew(b.now, b.loaded)) })
 	return ready, len(ready) > 0
 }

@@ -111,7 +111,6 @@ func (l *loop) claimAll(ctx context.Context) {
 func (l *loop) claim(ctx context.Context) (Claim, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), callLimit)
 	defer cancel()
-	sent := time.Now()
 	c, err := l.w.q.index.Claim(call, l.shard, l.w.opts.Batch)
 	if err != nil {
 		return c, err
@@ -121,9 +120,6 @@ func (l *loop) claim(ctx context.Context) (Claim, error) {
 	l.w.q.observer.Offset(l.w.kind, l.clock.offset())
 	l.fails = 0
 	l.w.away.back()
-	if c.Wiped {
-		l.w.wiped.note(sent)
-	}
 	return c, nil
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"example.com/shop/internal/dlock"
 )
 
 // Base is the default partition.
@@ -24,8 +22,8 @@ type Config struct {
 	// If a partition has no consumer for 30 s, its timers move to Base.
 	Partition string
 
-	// Canary makes an instance that schedules and cancels, and never claims, scans,
-	// reconciles or leads.
+	// Canary makes an instance that schedules and cancels, and never claims, scans
+	// or looks ahead.
 	Canary bool
 
 	// Drain is how long running handlers may take to finish when Run ends, before
@@ -33,17 +31,8 @@ type Config struct {
 	Drain time.Duration
 
 	// Entries is how many entries may wait to be sent to the index; 0 means 65,536. Further entries
-	// are dropped and counted, and the reconciler repairs them.
+	// are dropped and counted, and a pass or the overdue scan finds their timers.
 	Entries int
-
-	// Leader elects the instance that scans and reconciles each kind and partition. Without it every
-	// instance does, which wastes work and does no harm. While it does not answer, every instance
-	// scans, and none reconciles.
-	Leader dlock.Locker
-
-	// Roles fences the work of leaders in the database, and reports whether a leader is active while
-	// Leader does not answer. Nil means that the rows of timers alone decide.
-	Roles LeaderRoles
 
 	// Observer receives what the queue does; nil means none.
 	Observer Observer

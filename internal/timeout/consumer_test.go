@@ -17,9 +17,6 @@ func TestConsumerDiesOverItsBatch(t *testing.T) {
 		b := newBook()
 		q := r.queue(timeout.Config{Canary: true})
 		r.run(q)
-		if err := r.mem.Complete(t.Context(), kind, timeout.Base); err != nil { // or else it would be rebuilt
-			t.Fatal(err)
-		}
 		r.schedule(q, time.Now().Add(time.Second), ids(100)...)
 		time.Sleep(time.Second + time.Millisecond)
 		s := r.mem.Shards(kind, timeout.Base)[0]
@@ -64,7 +61,7 @@ func TestTimersOfADeadConsumerAreRetriedAlone(t *testing.T) {
 func (r *rig) dieScanning(n int, lease time.Duration) {
 	r.t.Helper()
 	now := time.Now()
-	rows, err := r.store.ClaimOverdue(r.t.Context(), nil, kind, timeout.Base, now, now.Add(lease), n)
+	rows, err := r.store.ClaimOverdue(r.t.Context(), kind, timeout.Base, now, now.Add(lease), n)
 	if len(rows) != n || err != nil {
 		r.t.Fatalf("Sweep = %d timers, %v; want %d", len(rows), err, n)
 	}

@@ -57,7 +57,7 @@ func TestRollingRestart(t *testing.T) {
 		}
 		var stops []func()
 		for range 3 {
-			_, stop := r.start(timeout.Config{Leader: newService()}, h, timeout.Options{})
+			_, stop := r.start(timeout.Config{}, h, timeout.Options{})
 			stops = append(stops, stop)
 		}
 		q := r.queue(timeout.Config{Canary: true})
@@ -69,7 +69,7 @@ func TestRollingRestart(t *testing.T) {
 			if i%1000 == 500 {
 				k := i / 1000 % 3
 				restarts.Go(stops[k])
-				_, stops[k] = r.start(timeout.Config{Leader: newService()}, h, timeout.Options{})
+				_, stops[k] = r.start(timeout.Config{}, h, timeout.Options{})
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -127,7 +127,7 @@ func TestDrainFlushesEntries(t *testing.T) {
 		t := r.t
 		q, stop := r.start(timeout.Config{}, newBook().handle, timeout.Options{})
 		time.Sleep(time.Second)
-		r.schedule(q, time.Now().Add(time.Hour), ids(5000)...)
+		r.schedule(q, time.Now().Add(50*time.Second), ids(5000)...)
 		stop()
 		pending, err := r.mem.Pending(t.Context(), kind, timeout.Base)
 		if err != nil || pending != 5000 {

@@ -109,7 +109,7 @@ func (s shop) expire(q *timeout.Queue) timeout.Handler {
 			}
 			out[i], ids[i] = timeout.Committed(), f.ID
 		}
-		if _, err := q.Cancel(ctx, tx, kind, ids...); err != nil {
+		if err := q.Cancel(ctx, tx, kind, ids...); err != nil {
 			return nil, err
 		}
 		return out, tx.Commit()
@@ -151,11 +151,9 @@ func TestOnSQLite(t *testing.T) {
 	}
 	paid, _ := ids(60)[1], due
 	s.exec(s.db, "UPDATE orders SET status = 'PAID' WHERE id = ?", paid)
-	push, err := q.Cancel(t.Context(), nil, kind, paid)
-	if err != nil {
+	if err := q.Cancel(t.Context(), nil, kind, paid); err != nil {
 		t.Fatal(err)
 	}
-	push()
 	if n := s.count("status = 'EXPIRED'"); n > 0 && time.Now().Before(due) {
 		t.Errorf("%d orders expired before they were due", n)
 	}
@@ -172,29 +170,25 @@ func TestOnSQLite(t *testing.T) {
 	}
 }
 
-// An index of one process ends with it. Its timers are fired by other processes, from the database, and by itself after
-// a restart.
+// An index of one process ends with it. Its timers are fired by other processes, and by itself after a restart.
 func TestOnSQLiteWithoutItsScheduler(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	gone := s.queue(timeout.Config{})
 	now := time.Now()
 	s.place(gone, "past", now, true)
-	s.place(gone, "soon", now.Add(1500*time.Millisecond), true)
+	s.place(gone, "soon", now.Add(3*time.Second), true)
 	count := newCounter()
 	q := s.queue(timeout.Config{Observer: count})
 	if err := q.Handle(kind, s.expire(q), timeout.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	s.run(q) // it begins with an index that knows nothing, and says so
+	s.run(q) // it begins with an empty index
 	s.wait("both orders have expired", func() bool { return s.count("status = 'EXPIRED'") == 2 })
-	if n := count.repaired(timeout.RepairRebuild); n != 2 {
-		t.Errorf("%d entries were rebuilt, want 2", n)
-	}
 	s.place(gone, "other", time.Now(), true) // by another instance, which dies
 	s.wait("the overdue scan has found it", func() bool { return s.count("status = 'EXPIRED'") == 3 })
-	if n := count.repaired(timeout.RepairOverdue); n != 1 {
-		t.Errorf("%d timers were claimed, want 1", n)
+	if n := count.repaired(timeout.RepairOverdue); n < 2 {
+		t.Errorf("overdue scans claimed %d timers, want at least 2", n)
 	}
 }
 

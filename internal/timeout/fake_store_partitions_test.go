@@ -58,10 +58,7 @@ func (s *memStore) Heartbeat(_ context.Context, partition, _ string) error {
 	return nil
 }
 
-func (s *memStore) Reassign(ctx context.Context, token timeout.LeaderToken, silent time.Duration, limit int) (int, error) {
-	if err := token.Check(ctx, nil); err != nil {
-		return 0, err
-	}
+func (s *memStore) Reassign(_ context.Context, silent time.Duration, limit int) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
 	}
@@ -82,20 +79,6 @@ func (s *memStore) Reassign(ctx context.Context, token timeout.LeaderToken, sile
 		n++
 	}
 	return n, nil
-}
-
-func (s *memStore) OrphanedPartitions(_ context.Context, silent time.Duration) ([]string, error) {
-	if err := s.lock(); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var partitions []string
-	for partition, last := range s.beats {
-		if partition != timeout.Base && s.now().Sub(last) > silent {
-			partitions = append(partitions, partition)
-		}
-	}
-	return partitions, nil
 }
 
 // open returns how many timers are neither worked off nor dead.

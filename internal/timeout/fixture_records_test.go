@@ -121,8 +121,6 @@ type counter struct {
 	repairs  map[timeout.Reason]int
 	verdicts map[timeout.Verdict]int
 	wakers   map[timeout.Waker]int
-	leaders  int // at this moment
-	most     int // at any moment
 	fired    []time.Duration
 	errs     []error
 }
@@ -157,25 +155,8 @@ func (c *counter) Fired(_ string, late time.Duration, _ timeout.Fired) {
 	c.do(func() { c.fired = append(c.fired, late) })
 }
 
-func (c *counter) Leading(_ string, leads bool) {
-	c.do(func() {
-		if !leads {
-			c.leaders--
-			return
-		}
-		c.leaders++
-		c.most = max(c.most, c.leaders)
-	})
-}
-
 func (c *counter) repaired(why timeout.Reason) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.repairs[why]
-}
-
-func (c *counter) leads() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.leaders
 }

@@ -23,14 +23,15 @@ var memConfig memindex.Config
 type link struct {
 	timeout.Index
 
-	mu    sync.Mutex
-	down  bool
-	loses bool          // entries, and reports success
-	frail map[int]bool  // instances that cannot claim
-	mute  bool          // it sends no messages
-	log   []string      // instances that claimed something
-	puts  int           // calls of Schedule with new entries
-	lag   time.Duration // of Schedule
+	mu     sync.Mutex
+	down   bool
+	loses  bool          // entries, and reports success
+	frail  map[int]bool  // instances that cannot claim
+	mute   bool          // it sends no messages
+	log    []string      // instances that claimed something
+	puts   int           // calls of Schedule
+	passes int           // that were granted
+	lag    time.Duration // of Schedule
 }
 
 var errCut = errors.New("the test has cut the index off")
@@ -66,21 +67,30 @@ func (c client) stalls() error {
 	return nil
 }
 
-func (c client) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
+func (c client) Schedule(ctx context.Context, kind, partition string, entries []timeout.Entry) error {
 	if err := c.err(); err != nil {
-		return 0, err
+		return err
 	}
 	c.mu.Lock()
 	loses, lag := c.loses, c.lag
-	if !missing {
-		c.puts++
-	}
+	c.puts++
 	c.mu.Unlock()
 	time.Sleep(lag)
-	if loses && !missing {
-		return len(entries), nil
+	if loses {
+		return nil
 	}
-	return c.Index.Schedule(ctx, kind, partition, missing, entries)
+	return c.Index.Schedule(ctx, kind, partition, entries)
+}
+
+func (c client) GrantPass(ctx context.Context, kind, partition string, every time.Duration) (bool, error) {
+	if err := c.err(); err != nil {
+		return false, err
+	}
+	granted, err := c.Index.GrantPass(ctx, kind, partition, every)
+	if granted {
+		c.set(func(l *link) { l.passes++ })
+	}
+	return granted, err
 }
 
 func (c client) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.Claim, error) {

@@ -23,11 +23,10 @@ type Claim struct {
 	Timers []Entry   // those that are due; the index has removed them
 	Now    time.Time // by the clock of the index
 	Next   time.Time // when the next one is due that is not in Timers; zero if there is none
-	Wiped  bool      // the index has lost entries, or is not complete yet
 }
 
-// Index finds timers that are due. It is a copy that may be lost, late or wrong at
-// any time. The rows of the [Store] are the truth, and the reconciler repairs the index from them.
+// Index finds timers that are due, among those of the next minute. It is a copy that may be lost, late or wrong at
+// any time. The rows of the [Store] are the truth, and look-ahead passes write the index from them.
 //
 // All methods but Wake block until the index has answered, or ctx ends. After an error
 // a call may have had its effect.
@@ -35,12 +34,9 @@ type Index interface {
 	// Shards returns the shards of a kind and partition. They never change.
 	Shards(kind, partition string) []Shard
 
-	// Schedule puts entries, and returns how many of them were new. An entry that is there gets
-	// the new moment, or with missing keeps its own.
-	Schedule(ctx context.Context, kind, partition string, missing bool, entries []Entry) (int, error)
-
-	// Remove removes entries.
-	Remove(ctx context.Context, kind, partition string, ids []string) error
+	// Schedule puts entries. An entry that is there keeps the earlier of the two moments: a claim that is too early
+	// corrects the entry, and nothing would notice one that is too late.
+	Schedule(ctx context.Context, kind, partition string, entries []Entry) error
 
 	// Claim removes at most limit entries that are due by the clock of the index, the earliest first, and
 	// returns them. One claim gets an entry. If the reply is lost, or the consumer dies, the
@@ -52,11 +48,9 @@ type Index interface {
 	// any message, and may be nil.
 	Wake(s Shard) <-chan time.Time
 
-	// Complete marks the index as complete: Claim does not report Wiped until the next loss.
-	Complete(ctx context.Context, kind, partition string) error
-
-	// Drop removes all entries of a kind and partition. The next Claim there reports Wiped.
-	Drop(ctx context.Context, kind, partition string) error
+	// GrantPass grants a look-ahead pass to one caller in each interval. It saves work, and no more: an index that
+	// has lost its data grants a pass at once, and two passes at a time do no harm.
+	GrantPass(ctx context.Context, kind, partition string, every time.Duration) (bool, error)
 
 	// Pending returns how many entries of a kind and partition there are.
 	Pending(ctx context.Context, kind, partition string) (int, error)
@@ -65,9 +59,8 @@ type Index interface {
 	Run(ctx context.Context) error
 }
 
-// Local is implemented by an index in memory. With it each instance fires what it has scheduled
-// itself, and puts no entry that it does not handle. Only a new leader puts entries for timers of
-// other instances, when it rebuilds its index. Later its overdue scan fires those that an instance left behind.
+// Local is implemented by an index in memory. With it each instance makes its own passes, and puts no entry that it does
+// not handle. Instances that share a database claim each timer several times then, and the rows decide.
 type Local interface {
 	Local() bool
 }

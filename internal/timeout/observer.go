@@ -2,16 +2,13 @@ package timeout
 
 import "time"
 
-// Reason is why the reconciler put an entry that was missing, or the overdue scan handled a timer
-// without one. It is safe as a metric label.
+// Reason is why a timer needed more than its index entry. It is safe as a metric label.
 type Reason string
 
 // Reasons for a repair.
 const (
-	RepairLookAhead Reason = "look_ahead" // due soon, and its entry was lost
-	RepairOverdue   Reason = "overdue"    // overdue, and handled by the overdue scan
-	RepairRebuild   Reason = "rebuild"    // the index had lost its data
-	RepairReassign  Reason = "reassign"   // its partition had no consumer
+	RepairOverdue  Reason = "overdue"  // overdue, and handled by the overdue scan
+	RepairReassign Reason = "reassign" // its partition had no consumer
 )
 
 // Waker is why a consumer asked the index. It is safe as a metric label.
@@ -50,7 +47,6 @@ type Observer interface {
 	Nacked(kind string, n int)                  // put back into the index unhandled: too early, draining, unavailable
 	Repaired(kind string, why Reason, n int)    // 0 in a healthy system
 	Offset(kind string, offset time.Duration)   // how far the clock of the index is ahead
-	Leading(kind string, leads bool)            // this instance began or ended to reconcile
 	Failed(kind string, during string, e error) // an operation in the background failed, and is retried
 }
 
@@ -88,9 +84,6 @@ func (NopObserver) Repaired(string, Reason, int) {}
 
 // Offset implements [Observer].
 func (NopObserver) Offset(string, time.Duration) {}
-
-// Leading implements [Observer].
-func (NopObserver) Leading(string, bool) {}
 
 // Failed implements [Observer].
 func (NopObserver) Failed(string, string, error) {}

@@ -2,61 +2,27 @@ package timeout
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
-
-	"example.com/shop/internal/dlock"
 )
 
 const (
-	scanEvery   = time.Second
-	scanGrace   = 2 * time.Second // a timer that is less overdue is left to the index
-	resignAfter = 5 * time.Second // without an answer of the database
+	scanEvery     = time.Second
+	scanGrace     = 2 * time.Second // a timer that is less overdue is left to the index
+	reassignEvery = 10 * time.Second
 )
 
 // scanOverdue handles overdue timers from the database alone, until ctx ends: timers whose entry was lost, and
-// timers whose consumer died. A leader that is superseded, or whose database does not answer, resigns.
+// timers whose consumer died. It reassigns orphaned timers, too.
 //
 // The overdue scan runs every second, and takes timers that are more than 2 s late. It needs
-// the database alone, and calls the same handler by the same path.
-func (w *worker) scanOverdue(ctx context.Context, token LeaderToken, resign context.CancelCauseFunc) {
+// the database alone, and calls the same handler by the same path. Every instance runs it: a scan locks the rows that it
+// takes, and skips those of others. No pass can replace it: a pass needs the index, and an index entry does not count
+// the attempt of a timer that kills its process.
+func (w *worker) scanOverdue(ctx context.Context) {
 	every := time.NewTicker(scanEvery)
 	defer every.Stop()
-	answered := time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-every.C:
-		}
-		err := w.scanAll(ctx, token)
-		switch {
-		case err == nil:
-			answered = time.Now()
-			continue
-		case errors.Is(err, dlock.ErrFenced):
-			resign(err)
-			return
-		}
-		w.q.failed(ctx, w.kind, "overdue scan", err)
-		if time.Since(answered) > resignAfter {
-			resign(errResigned)
-			return
-		}
-	}
-}
-
-// fallbackScan scans for overdue timers and reassigns orphaned ones until ctx ends, for a time in which no
-// leader can be elected. It does nothing while the database has an active leader.
-func (w *worker) fallbackScan(ctx context.Context) {
-	every := time.NewTicker(scanEvery)
-	defer every.Stop()
-	var vacant LeaderToken
-	if w.q.cfg.Roles != nil {
-		vacant = w.q.cfg.Roles.VacantRole(w.role())
-	}
 	var reassigned time.Time
 	for {
 		select {
@@ -64,21 +30,36 @@ func (w *worker) fallbackScan(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		err := w.scanAll(ctx, vacant)
-		if err == nil && time.Since(reassigned) >= farEvery {
+		err := w.scanAll(ctx)
+		if err == nil && time.Since(reassigned) >= reassignEvery {
 			reassigned = time.Now()
-			_, err = w.reassignOrphans(ctx, vacant)
+			err = w.reassignOrphans(ctx)
 		}
-		if err != nil && !errors.Is(err, ErrLeaderActive) {
+		if err != nil {
 			w.q.failed(ctx, w.kind, "overdue scan", err)
 		}
 	}
 }
 
+// reassignOrphans moves timers of partitions without a consumer to Base, if this instance consumes Base.
+func (w *worker) reassignOrphans(ctx context.Context) error {
+	for more := w.q.cfg.Partition == Base; more; {
+		n, err := w.q.store.Reassign(ctx, orphanedAfter, pageMax)
+		if n > 0 {
+			w.q.observer.Repaired(w.kind, RepairReassign, n)
+		}
+		if err != nil {
+			return err
+		}
+		more = n == pageMax
+	}
+	return nil
+}
+
 // scanAll scans until a scan is not full. Each scan needs a free slot, as a claim does.
-func (w *worker) scanAll(ctx context.Context, token LeaderToken) error {
+func (w *worker) scanAll(ctx context.Context) error {
 	for w.resting() == 0 && w.take(ctx) {
-		n, err := w.scan(ctx, token)
+		n, err := w.scan(ctx)
 		if err != nil || n < w.opts.Batch {
 			return err
 		}
@@ -88,7 +69,7 @@ func (w *worker) scanAll(ctx context.Context, token LeaderToken) error {
 
 // scan claims a batch of overdue timers and starts its handling in the caller's slot. It skips timers that are
 // in progress in this process.
-func (w *worker) scan(ctx context.Context, token LeaderToken) (int, error) {
+func (w *worker) scan(ctx context.Context) (int, error) {
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeLimit)
 	defer cancel()
 	now, err := w.q.store.Now(call)
@@ -101,7 +82,7 @@ func (w *worker) scan(ctx context.Context, token LeaderToken) (int, error) {
 	if w.away.longerThan(grace) {
 		grace = 0 // no consumer can have claimed them lately
 	}
-	rows, err := w.q.store.ClaimOverdue(call, token, w.kind, w.q.cfg.Partition, now.Add(-grace),
+	rows, err := w.q.store.ClaimOverdue(call, w.kind, w.q.cfg.Partition, now.Add(-grace),
 		ceil(now.Add(scanLease)), w.opts.Batch)
 	if err != nil {
 		w.free()

@@ -66,12 +66,11 @@ func TestInvariants(t *testing.T) {
 
 type world struct {
 	*rig
-	rnd     *rand.Rand
-	orders  orders
-	canary  *timeout.Queue
-	stops   []func()
-	service *service
-	next    int
+	rnd    *rand.Rand
+	orders orders
+	canary *timeout.Queue
+	stops  []func()
+	next   int
 }
 
 func history(t *testing.T, rnd *rand.Rand) {
@@ -79,7 +78,7 @@ func history(t *testing.T, rnd *rand.Rand) {
 	skew := time.Duration(rnd.Int64N(int64(4*time.Second))) - 2*time.Second
 	r := newRig(t, memindex.Config{Now: func() time.Time { return time.Now().Add(skew) }})
 	defer r.stop()
-	w := &world{rig: r, rnd: rnd, service: newService()}
+	w := &world{rig: r, rnd: rnd}
 	w.orders = orders{due: map[string]time.Time{}, settled: map[string]int{}, paid: map[string]bool{}}
 	w.canary = r.queue(timeout.Config{Canary: true})
 	r.run(w.canary)
@@ -97,7 +96,7 @@ func history(t *testing.T, rnd *rand.Rand) {
 func (w *world) instance() {
 	lock := sync.Mutex{}
 	rnd := rand.New(rand.NewPCG(w.rnd.Uint64(), 2))
-	_, stop := w.start(timeout.Config{Leader: w.service, Entries: 64}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
+	_, stop := w.start(timeout.Config{Entries: 64}, func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		w.orders.punctual(batch)
 		lock.Lock()
 		luck, slow := rnd.IntN(20), time.Duration(rnd.Int64N(int64(20*time.Millisecond)))
@@ -140,8 +139,6 @@ func (w *world) step() {
 		w.link.set(func(l *link) { l.loses = !l.loses })
 	case k == 34:
 		w.store.setDown(w.rnd.IntN(3) == 0)
-	case k == 35:
-		w.service.down.Store(!w.service.down.Load())
 	case k == 36: // an instance is killed with timers in progress
 		w.mem.Claim(w.t.Context(), w.mem.Shards(kind, timeout.Base)[0], 5)
 	case k == 37:
@@ -184,8 +181,7 @@ func (w *world) pay() {
 	if !open {
 		return
 	}
-	push, err := w.canary.Cancel(w.t.Context(), nil, kind, id)
-	if err != nil {
+	if err := w.canary.Cancel(w.t.Context(), nil, kind, id); err != nil {
 		return
 	}
 	w.orders.mu.Lock()
@@ -194,7 +190,6 @@ func (w *world) pay() {
 		w.orders.paid[id] = true
 	}
 	w.orders.mu.Unlock()
-	push()
 }
 
 func (w *world) move() {
@@ -221,7 +216,6 @@ func (w *world) rest() {
 	w.t.Helper()
 	w.link.set(func(l *link) { l.down, l.loses = false, false })
 	w.store.setDown(false)
-	w.service.down.Store(false)
 	time.Sleep(2 * time.Minute)
 	w.stop()
 	w.orders.mu.Lock()

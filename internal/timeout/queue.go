@@ -19,10 +19,10 @@ type Queue struct {
 	index    Index
 	cfg      Config
 	observer Observer
-	entries  *flusher
+	pushes   chan pushed
 	work     context.Context //nolint:containedctx // Of the handlers: it outlives that of Run by the drain.
 
-	every atomic.Int64 // nanoseconds between two rounds of the reconciler
+	every atomic.Int64 // nanoseconds between two look-ahead passes
 
 	mu      sync.Mutex
 	kinds   map[string]*worker
@@ -39,14 +39,14 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 		return nil, err
 	}
 	q := &Queue{store: store, index: index, cfg: cfg.withDefaults(), kinds: map[string]*worker{}}
-	q.SetPace(reconcileEvery)
+	q.SetPace(passEvery)
 	q.observer = q.cfg.Observer
-	q.entries = newFlusher(index, q.observer, q.cfg.Entries, q.hasConsumer)
+	q.pushes = make(chan pushed, q.cfg.Entries)
 	return q, nil
 }
 
-// SetPace changes the time between two rounds of the reconciler, from the next round on. The default
-// is one second. Lost entries are found that much later.
+// SetPace changes the time between two look-ahead passes, from the next pass on. The default is 20 s. The window is
+// three times as long.
 func (q *Queue) SetPace(every time.Duration) { q.every.Store(int64(every)) }
 
 func (q *Queue) pace() time.Duration { return time.Duration(q.every.Load()) }
@@ -72,7 +72,7 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 	return nil
 }
 
-// Run writes the index, claims timers, handles them and reconciles until ctx ends. Then it drains: it claims nothing,
+// Run writes the index, claims timers and handles them until ctx ends. Then it drains: it claims nothing,
 // requeues timers that no handler has begun, and for Config.Drain lets handlers finish. Then it cancels their context,
 // and requeues the timers that are still in progress. It returns nil, or an error if handlers did not return even then.
 // It can be called once.
@@ -89,7 +89,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	var background sync.WaitGroup
 	defer background.Wait()
 	defer stop()
-	background.Go(func() { q.entries.run(behind) })
+	background.Go(func() { q.runPushes(behind) })
 	background.Go(func() { q.runIndex(behind) })
 	if q.cfg.Canary || len(q.kinds) == 0 {
 		<-ctx.Done()
@@ -119,7 +119,8 @@ func (q *Queue) consume(ctx, behind context.Context) error {
 	defer done()
 	for _, w := range q.kinds {
 		keeping.Go(func() { w.inFlight.run(keep) })
-		claiming.Go(func() { w.elect(ctx) })
+		claiming.Go(func() { w.scanOverdue(ctx) })
+		claiming.Go(func() { w.lookAhead(ctx) })
 		for _, l := range w.loops {
 			claiming.Go(func() { l.run(ctx) })
 		}

@@ -60,12 +60,7 @@ func TestCancelledDoesNotFire(t *testing.T) {
 		b := newBook()
 		q, _ := r.start(timeout.Config{}, b.handle, timeout.Options{})
 		r.schedule(q, time.Now().Add(time.Minute), "a", "b", "c")
-		push, err := q.Cancel(t.Context(), nil, kind, "a", "unheard-of")
-		if err != nil {
-			t.Fatalf("Cancel = %v", err)
-		}
-		push()
-		if _, err := q.Cancel(t.Context(), nil, kind, "b"); err != nil { // push is forgotten
+		if err := q.Cancel(t.Context(), nil, kind, "a", "unheard-of", "b"); err != nil {
 			t.Fatalf("Cancel = %v", err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -105,7 +100,7 @@ func TestRescheduledFiresAtItsNewTimeOnly(t *testing.T) {
 }
 
 // A push never waits, whatever the index does: what does not fit is dropped,
-// counted, and found by the reconciler.
+// counted, and found by a pass.
 func TestPushNeverBlocks(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

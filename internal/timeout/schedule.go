@@ -9,9 +9,9 @@ import (
 // Schedule stores timers in the caller's transaction, or, if tx is nil, in a transaction of its own. A timer
 // that is stored already gets the new due time, and is open again with no attempts.
 //
-// The caller calls push after the commit. Push queues the entries for the index. It does not block and
-// cannot fail. If it is not called, the timers may fire late. If it is called after a rollback, a claim finds
-// no row.
+// The caller calls push after the commit. Push queues the entries of timers that are due in the window; the others need
+// none yet. It does not block and cannot fail. If it is not called, the timers may fire late. If it is called after a
+// rollback, a claim finds no row.
 //
 // Schedule blocks for the database. It fails with [ErrInvalid] before anything has
 // changed; after any other error the caller rolls back.
@@ -36,34 +36,36 @@ func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func
 	if err := q.store.Insert(ctx, tx, q.cfg.Partition, q.cfg.Trace(ctx), checked); err != nil {
 		return nothing, fmt.Errorf("timeout: schedule %d timers: %w", len(checked), err)
 	}
-	entries := make([]change, len(checked))
-	for i, t := range checked {
-		entries[i] = change{shardKey{t.Kind, q.cfg.Partition}, Entry{ID: t.ID, At: t.Due}}
+	var entries []pushed
+	now := time.Now()
+	for _, t := range checked {
 		q.observer.Scheduled(t.Kind, 1)
+		if q.soon(t.Due, now) {
+			entries = append(entries, pushed{shardKey{t.Kind, q.cfg.Partition}, Entry{ID: t.ID, At: t.Due}})
+		}
 	}
-	return func() { q.entries.push(entries) }, nil
+	if len(entries) == 0 {
+		return nothing, nil
+	}
+	return func() { q.push(entries) }, nil
 }
 
 // Cancel deletes timers, open or dead, in the caller's transaction, or, if tx is nil, in a transaction of
 // its own. A timer that does not exist is no error. A handler that is running for a timer is not
-// stopped: its own rows decide. Push and errors are as with [Queue.Schedule].
-func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) (push func(), err error) {
+// stopped: its own rows decide. An index entry stays, and a claim finds no row. Errors are as with [Queue.Schedule].
+func (q *Queue) Cancel(ctx context.Context, tx Tx, kind string, ids ...string) error {
 	for _, id := range ids {
 		if err := checkID(kind, id); err != nil {
-			return nothing, fmt.Errorf("timeout: cancel: %w", err)
+			return fmt.Errorf("timeout: cancel: %w", err)
 		}
 	}
 	if len(ids) == 0 {
-		return nothing, nil
+		return nil
 	}
 	if _, err := q.store.Delete(ctx, tx, kind, ids, nil); err != nil {
-		return nothing, fmt.Errorf("timeout: cancel %d %s timers: %w", len(ids), kind, err)
+		return fmt.Errorf("timeout: cancel %d %s timers: %w", len(ids), kind, err)
 	}
-	entries := make([]change, len(ids))
-	for i, id := range ids {
-		entries[i] = change{shardKey{kind, q.cfg.Partition}, Entry{ID: id}}
-	}
-	return func() { q.entries.push(entries) }, nil
+	return nil
 }
 
 // Reschedule gives a timer another due time and no attempts, in the caller's transaction, or, if tx is
@@ -80,7 +82,10 @@ func (q *Queue) Reschedule(ctx context.Context, tx Tx, kind, id string, due time
 	if err != nil {
 		return nothing, fmt.Errorf("timeout: reschedule %s timer %q: %w", kind, id, err)
 	}
-	return func() { q.entries.push([]change{{shardKey{kind, row.Partition}, Entry{ID: id, At: row.Next}}}) }, nil
+	if !q.soon(row.Next, time.Now()) {
+		return nothing, nil
+	}
+	return func() { q.push([]pushed{{shardKey{kind, row.Partition}, Entry{ID: id, At: row.Next}}}) }, nil
 }
 
 func nothing() {}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 )
 
@@ -147,7 +148,13 @@ func (b *batch) delay(items []later) {
 	}
 	b.w.settled(VerdictRetry, failed)
 	b.w.settled(VerdictNotDue, len(items)-failed)
-	b.requeue(only, func(it *item) time.Time { return at[it] })
+	b.requeue(b.soon(only, func(it *item) time.Time { return at[it] }), func(it *item) time.Time { return at[it] })
+}
+
+// soon returns the items that are due in the window. The passes put the others.
+func (b *batch) soon(items []*item, at func(*item) time.Time) []*item {
+	now := b.dbNow()
+	return slices.DeleteFunc(items, func(it *item) bool { return !b.w.q.soon(at(it), now) })
 }
 
 // unsettled requeues items whose outcome the database did not take. The handler gets them again.
@@ -183,14 +190,14 @@ func (b *batch) nack(items []*item, pause time.Duration) {
 	})
 }
 
-// requeue puts items back into the index, each with its moment. An entry that is there is newer, and stays.
-// It tries once. After a failure the overdue scan finds the timers.
+// requeue puts items back into the index, each with its moment. It tries once. After a failure the overdue scan finds
+// the timers.
 func (b *batch) requeue(items []*item, at func(*item) time.Time) {
 	entries := make([]Entry, len(items))
 	for i, it := range items {
 		entries[i] = Entry{ID: it.id, At: ceil(at(it))}
 	}
-	if _, err := b.w.q.putMissing(context.WithoutCancel(b.stop), b.w.kind, entries); err != nil {
+	if err := b.w.q.put(context.WithoutCancel(b.stop), b.w.kind, b.w.q.cfg.Partition, entries); err != nil {
 		b.w.q.observer.Failed(b.w.kind, "requeue", err)
 	}
 }

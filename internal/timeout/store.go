@@ -30,8 +30,7 @@ type Later struct {
 // Store keeps timers in a database. It is the source of truth: a timer is scheduled if and only if its
 // row is committed, and no index can lose it.
 //
-// If tx is nil, the method runs a transaction of its own. An leader role that is not nil is the first
-// statement of that transaction. Its error is in the chain of the method's error, and nothing has changed.
+// If tx is nil, the method runs a transaction of its own.
 type Store interface {
 	// Now returns the time by the database's clock.
 	Now(ctx context.Context) (time.Time, error)
@@ -61,7 +60,7 @@ type Store interface {
 	// ClaimOverdue claims open timers of the kind and the partition whose Next is before a moment,
 	// the earliest first. It sets their Next to until and counts the attempt in the row. It returns the
 	// rows with that attempt and with their previous Next. It skips rows that another transaction has locked.
-	ClaimOverdue(ctx context.Context, token LeaderToken, kind, partition string, before, until time.Time, limit int) ([]Row, error)
+	ClaimOverdue(ctx context.Context, kind, partition string, before, until time.Time, limit int) ([]Row, error)
 
 	// List returns timers in the order of Next, Kind and ID.
 	List(ctx context.Context, f Filter) ([]Row, error)
@@ -78,10 +77,7 @@ type Store interface {
 	Paused(ctx context.Context) ([]string, error)
 
 	// Heartbeat records that instance consumes the partition. Reassign moves open timers into [Base] from
-	// partitions without a heartbeat for the given time, and returns how many it moved. OrphanedPartitions
-	// returns the partitions other than Base whose last heartbeat is older than the given time, and not
-	// older than a day.
+	// partitions without a heartbeat for the given time, and returns how many it moved.
 	Heartbeat(ctx context.Context, partition, instance string) error
-	Reassign(ctx context.Context, token LeaderToken, silent time.Duration, limit int) (int, error)
-	OrphanedPartitions(ctx context.Context, silent time.Duration) ([]string, error)
+	Reassign(ctx context.Context, silent time.Duration, limit int) (int, error)
 }

@@ -25,7 +25,6 @@ type worker struct {
 	inFlight inFlight
 	breaker  breaker
 	away     outage
-	wiped    wipe
 	paused   atomic.Bool
 	handling sync.WaitGroup // batches in progress
 }
@@ -34,7 +33,6 @@ func newWorker(q *Queue, kind string, h Handler, o Options) *worker {
 	w := &worker{q: q, kind: kind, handler: h, opts: o.withDefaults()}
 	w.slots = make(chan struct{}, concurrency)
 	w.inFlight = inFlight{w: w, items: map[string]*item{}, extending: make(chan struct{}, 1)}
-	w.wiped.found = make(chan struct{}, 1)
 	for _, s := range q.index.Shards(kind, q.cfg.Partition) {
 		w.loops = append(w.loops, newLoop(w, s))
 	}
@@ -119,29 +117,4 @@ func (o *outage) longerThan(d time.Duration) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return !o.since.IsZero() && time.Since(o.since) > d
-}
-
-// wipe is a loss of data that the index has reported.
-type wipe struct {
-	found chan struct{} // buffered
-
-	mu      sync.Mutex
-	rebuilt time.Time
-}
-
-// note records a loss that the reply to a claim reported. It ignores a claim that was sent before the end of
-// the last rebuild.
-func (w *wipe) note(sent time.Time) {
-	w.mu.Lock()
-	news := sent.After(w.rebuilt)
-	w.mu.Unlock()
-	if news {
-		signal(w.found)
-	}
-}
-
-func (w *wipe) repaired() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.rebuilt = time.Now()
 }

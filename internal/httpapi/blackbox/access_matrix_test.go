@@ -62,7 +62,6 @@ var doors = map[string]struct {
 	"getTimer":         {"", [5]int{401, 401, 403, 403, 200}},
 	"fireTimer":        {"", [5]int{401, 401, 403, 403, 200}},
 	"redriveTimers":    {"", [5]int{401, 401, 403, 403, 200}},
-	"rebuildTimers":    {"", [5]int{401, 401, 403, 403, 200}},
 	"pauseTimers":      {"", [5]int{401, 401, 403, 403, 200}},
 	"resumeTimers":     {"", [5]int{401, 401, 403, 403, 200}},
 }

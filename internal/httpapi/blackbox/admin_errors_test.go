@@ -38,7 +38,6 @@ func (b brokenTimers) Redrive(context.Context, string, ...string) (int, error) {
 
 func (b brokenTimers) Pause(context.Context, string) error           { return b.err }
 func (b brokenTimers) FireNow(context.Context, string, string) error { return b.err }
-func (b brokenTimers) Rebuild(context.Context, string) (int, error)  { return 0, b.err }
 func (b brokenTimers) Resume(context.Context, string) error          { return b.err }
 
 func TestBadRequestsForTimers(t *testing.T) {
@@ -75,7 +74,6 @@ func TestBadRequestsForTimers(t *testing.T) {
 		"/k/redrive?state=DEAD":         "POST",
 		"/k/" + long + "/fire":          "POST",
 		"/k/x/fire?at=2030-01-01":       "POST",
-		"/%7Bk%7D/rebuild":              "POST",
 		"/k/resume?kind=other&a=b%c":    "POST",
 	} {
 		if got := s.must(t, 400, method, timers+path, ""); got["type"] != "/docs/problems/malformed-request" {
@@ -114,7 +112,6 @@ func TestTimersUnavailable(t *testing.T) {
 		ask(q, "POST", "/k/pause", c.read)
 		ask(q, "POST", "/k/x/fire", c.change)
 		ask(q, "POST", "/k/resume", c.change)
-		ask(q, "POST", "/k/rebuild", c.change)
 		q.known = true
 		ask(q, "POST", "/k/redrive", c.change)
 		ask(q, "POST", "/k/redrive?id=x", c.change)

@@ -173,7 +173,6 @@ func TestPausedKindWaits(t *testing.T) {
 	<-fired
 	s.must(t, 404, "POST", timers+"/unknown/pause", "")
 	s.must(t, 404, "POST", timers+"/unknown/redrive", "")
-	s.must(t, 404, "POST", timers+"/unknown/rebuild", "")
 }
 
 // TestPagesOfTimers show each one once, in order, whatever their ids look like.
@@ -212,26 +211,5 @@ func TestPagesOfTimers(t *testing.T) {
 			t.Errorf("asked for %q, got %q", id, got["id"])
 		}
 		s.must(t, 200, "POST", timers+"/k/"+url.PathEscape(id)+"/fire", "")
-	}
-}
-
-// TestRebuildReportsWhatTheIndexMissed and is no task for a canary.
-func TestRebuildReportsWhatTheIndexMissed(t *testing.T) {
-	t.Parallel()
-	q, _ := newQueue(t, timeout.Config{})
-	if _, err := q.Schedule(t.Context(), nil, timeout.Timer{Kind: "k", ID: "a", Due: time.Now().Add(time.Hour)}); err != nil {
-		t.Fatal(err)
-	}
-	s := newAdmin(t, q)
-	for _, want := range []float64{1, 0} {
-		if got := s.must(t, 200, "POST", timers+"/k/rebuild", ""); got["timers"] != want {
-			t.Errorf("got %v, want %v", got, want)
-		}
-	}
-	canary, _ := newQueue(t, timeout.Config{Canary: true})
-	schedule(t, canary, time.Now(), "a")
-	got := newAdmin(t, canary).must(t, 409, "POST", timers+"/k/rebuild", "")
-	if got["type"] != "/docs/problems/canary" {
-		t.Errorf("got %v", got)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/timeout"
 )
 
 const (
@@ -39,7 +38,7 @@ func (t *term) Err() error {
 }
 
 // takes returns the leader token of a term.
-func takes(t *testing.T, s *sqlstore.Store, tm *term) timeout.LeaderToken {
+func takes(t *testing.T, s *sqlstore.Store, tm *term) sqlstore.LeaderToken {
 	t.Helper()
 	token, err := s.ClaimRole(t.Context(), role, tm)
 	if err != nil {
@@ -66,7 +65,7 @@ func TestDeposedLeaderIsRefused(t *testing.T) {
 		sold := &stock.ShortageError{}
 		first, second := newTerm(5, "a"), newTerm(9, "b")
 		token := takes(t, s, first)
-		work := func(o timeout.LeaderToken) (int64, error) {
+		work := func(o sqlstore.LeaderToken) (int64, error) {
 			once := keyed("POST /orders", fmt.Sprint(time.Now().UnixNano()), "")
 			if err := s.Refuse(ctx, once, refusal(sold)); err != nil {
 				t.Fatal(err)
@@ -150,56 +149,4 @@ func TestLostReplyToClaimRole(t *testing.T) {
 	if err := token.Check(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-}
-
-// Others stand in when no leader has been at work for a while, by the clock of the database.
-func TestVacantRole(t *testing.T) {
-	t.Parallel()
-	engines(t, func(t *testing.T, url string) {
-		ctx, s, db := t.Context(), open(t, url, "one"), rawDB(t, url)
-		vacant := s.VacantRole(role)
-		if err := vacant.Check(ctx, nil); err != nil {
-			t.Errorf("nobody has ever led: %v", err)
-		}
-		aged := func(by time.Duration) {
-			t.Helper()
-			if _, err := db.ExecContext(ctx, "UPDATE terms SET led_at = led_at - ?", by.Microseconds()); err != nil {
-				t.Fatal(err)
-			}
-		}
-		look := func() (read, kept error) {
-			_, kept = s.PurgeAnswers(ctx, vacant, time.Hour, 1)
-			return vacant.Check(ctx, nil), kept
-		}
-		led := func(what string, work func()) {
-			t.Helper()
-			for again := true; again; {
-				aged(24 * time.Hour)
-				began := time.Now()
-				work()
-				read, kept := look()
-				again = time.Since(began) > vacantAfter // a machine that was paused proves nothing
-				if !again && (!errors.Is(read, timeout.ErrLeaderActive) || !errors.Is(kept, timeout.ErrLeaderActive)) {
-					t.Errorf("vacant after %s: read %v, kept %v", what, read, kept)
-				}
-			}
-		}
-		free := func(what string) {
-			t.Helper()
-			if read, kept := look(); read != nil || kept != nil {
-				t.Errorf("not vacant %s: read %v, kept %v", what, read, kept)
-			}
-		}
-		var token timeout.LeaderToken
-		led("the election", func() { token = takes(t, s, newTerm(1, "a")) })
-		led("work", func() {
-			if _, err := s.PurgeAnswers(ctx, token, time.Hour, 1); err != nil {
-				t.Fatal(err)
-			}
-		})
-		aged(vacantAfter)
-		free("after the time")
-		aged(-24 * time.Hour)
-		free("after the clock was set back")
-	})
 }

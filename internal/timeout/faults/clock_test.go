@@ -20,12 +20,12 @@ func skew(by time.Duration) func(timeout.Index) timeout.Index {
 	return func(x timeout.Index) timeout.Index { return skewed{x, by} }
 }
 
-func (s skewed) Schedule(ctx context.Context, kind, partition string, missing bool, entries []timeout.Entry) (int, error) {
+func (s skewed) Schedule(ctx context.Context, kind, partition string, entries []timeout.Entry) error {
 	inner := make([]timeout.Entry, len(entries))
 	for i, h := range entries {
 		inner[i] = timeout.Entry{ID: h.ID, At: h.At.Add(-s.by)}
 	}
-	return s.Index.Schedule(ctx, kind, partition, missing, inner)
+	return s.Index.Schedule(ctx, kind, partition, inner)
 }
 
 func (s skewed) Claim(ctx context.Context, shard timeout.Shard, limit int) (timeout.Claim, error) {

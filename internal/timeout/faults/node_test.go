@@ -12,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/redisx"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
@@ -63,10 +62,6 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	locker, err := redislock.New(n.rdb, redislock.Config{TTL: 3 * time.Second})
-	if err != nil {
-		return nil, err
-	}
 	var x timeout.Index = index
 	if cfg.index != nil {
 		x = cfg.index(x)
@@ -76,7 +71,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 		rows = cfg.store(rows)
 	}
 	n.Queue, err = timeout.New(rows, x, timeout.Config{
-		Instance: cfg.Name, Canary: cfg.Canary, Leader: locker, Observer: n.seen, Drain: patience,
+		Instance: cfg.Name, Canary: cfg.Canary, Observer: n.seen, Drain: patience,
 	})
 	if err != nil {
 		return nil, err
@@ -141,8 +136,7 @@ func (n *node) expireIn(ctx context.Context, tx *sql.Tx, ids []string) (func(), 
 			return nil, err
 		}
 	}
-	push, err := n.Cancel(ctx, tx, kind, ids...)
-	if err != nil {
+	if err := n.Cancel(ctx, tx, kind, ids...); err != nil {
 		return nil, err
 	}
 	for shelf, count := range units {
@@ -152,7 +146,7 @@ func (n *node) expireIn(ctx context.Context, tx *sql.Tx, ids []string) (func(), 
 			}
 		}
 	}
-	return push, nil
+	return func() {}, nil
 }
 
 // place stores orders that expire at a moment, each with its timer, in one transaction.

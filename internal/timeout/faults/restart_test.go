@@ -25,7 +25,7 @@ func oneByOne(n *node) timeout.Handler {
 // blind is a store whose overdue scans find nothing.
 type blind struct{ timeout.Store }
 
-func (blind) ClaimOverdue(context.Context, timeout.LeaderToken, string, string, time.Time, time.Time, int) ([]timeout.Row, error) {
+func (blind) ClaimOverdue(context.Context, string, string, time.Time, time.Time, int) ([]timeout.Row, error) {
 	return nil, nil
 }
 

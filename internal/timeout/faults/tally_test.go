@@ -47,9 +47,3 @@ func (t *tally) Nacked(_ string, n int) { t.add("nacked", n) }
 func (t *tally) Repaired(_ string, why timeout.Reason, n int) { t.add("repaired by "+string(why), n) }
 
 func (t *tally) Failed(_, during string, _ error) { t.add("failed: "+during, 1) }
-
-func (t *tally) Leading(_ string, leads bool) {
-	if leads {
-		t.add("led", 1)
-	}
-}

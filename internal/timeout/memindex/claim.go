@@ -15,7 +15,7 @@ func (x *Index) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.
 	p := x.part(s)
 	defer p.mu.Unlock()
 	now := x.now().UnixMilli()
-	c := timeout.Claim{Now: time.UnixMilli(now), Wiped: !p.complete}
+	c := timeout.Claim{Now: time.UnixMilli(now)}
 	for _, e := range p.take(now, limit) {
 		c.Timers = append(c.Timers, timeout.Entry{ID: e.id, At: time.UnixMilli(e.at)})
 	}

@@ -2,5 +2,5 @@
 // index of tests. It uses the clock of package time, so it runs in a synctest bubble.
 //
 // A timer type and partition is one shard: a heap of entries by due time, so every operation costs O(log n) per
-// timer. It is empty after each start of the process, and reports that as a loss of data.
+// timer. It is empty when the process starts, and grants the first look-ahead pass at once.
 package memindex

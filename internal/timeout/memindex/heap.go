@@ -11,11 +11,11 @@ const never = math.MaxInt64
 
 // part is a shard.
 type part struct {
-	mu       sync.Mutex
-	pending  map[string]*entry
-	due      queue
-	complete bool
-	wakes    []chan time.Time
+	mu      sync.Mutex
+	pending map[string]*entry
+	due     queue
+	passed  time.Time // when the last pass was granted
+	wakes   []chan time.Time
 }
 
 // entry is a timer in the heap.
@@ -26,7 +26,7 @@ type entry struct {
 }
 
 // clear removes everything.
-func (p *part) clear() { p.pending, p.due, p.complete = map[string]*entry{}, nil, false }
+func (p *part) clear() { p.pending, p.due, p.passed = map[string]*entry{}, nil, time.Time{} }
 
 func (p *part) head() int64 {
 	if len(p.due) == 0 {
@@ -35,34 +35,26 @@ func (p *part) head() int64 {
 	return p.due[0].at
 }
 
-// put reports whether the entry is new. With keep an existing entry stays as it is.
-func (p *part) put(id string, at int64, keep bool) bool {
+// put adds an entry. One that is there keeps the earlier moment.
+func (p *part) put(id string, at int64) {
 	if e, pending := p.pending[id]; pending {
-		if !keep {
+		if at < e.at {
 			e.at = at
 			heap.Fix(&p.due, e.place)
 		}
-		return false
+		return
 	}
 	e := &entry{id: id, at: at}
 	p.pending[id] = e
 	heap.Push(&p.due, e)
-	return true
-}
-
-// remove removes an entry, if there is one.
-func (p *part) remove(id string) {
-	if e, pending := p.pending[id]; pending {
-		heap.Remove(&p.due, e.place)
-		delete(p.pending, id)
-	}
 }
 
 // take removes what is due at now.
 func (p *part) take(now int64, limit int) (taken []*entry) {
 	for len(p.due) > 0 && p.due[0].at <= now && len(taken) < limit {
-		taken = append(taken, p.due[0])
-		p.remove(p.due[0].id)
+		e, _ := heap.Pop(&p.due).(*entry) // only this file pushes
+		delete(p.pending, e.id)
+		taken = append(taken, e)
 	}
 	return taken
 }

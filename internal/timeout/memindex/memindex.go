@@ -43,26 +43,18 @@ func (x *Index) Shards(kind, partition string) []timeout.Shard {
 	return []timeout.Shard{{Kind: kind, Partition: partition}}
 }
 
-// Complete implements [timeout.Index].
-func (x *Index) Complete(ctx context.Context, kind, partition string) error {
+// GrantPass implements [timeout.Index].
+func (x *Index) GrantPass(ctx context.Context, kind, partition string, every time.Duration) (bool, error) {
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return false, ctx.Err()
 	}
 	p := x.part(timeout.Shard{Kind: kind, Partition: partition})
 	defer p.mu.Unlock()
-	p.complete = true
-	return nil
-}
-
-// Drop implements [timeout.Index].
-func (x *Index) Drop(ctx context.Context, kind, partition string) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
+	if !p.passed.IsZero() && time.Since(p.passed) < every {
+		return false, nil
 	}
-	p := x.part(timeout.Shard{Kind: kind, Partition: partition})
-	defer p.mu.Unlock()
-	p.clear()
-	return nil
+	p.passed = time.Now()
+	return true, nil
 }
 
 // Pending implements [timeout.Index].

@@ -36,7 +36,7 @@ func BenchmarkSchedule(b *testing.B) {
 				wg.Go(func() {
 					for i := next.Add(1); i <= int64(b.N); i = next.Add(1) {
 						entries := []timeout.Entry{{ID: "8" + identity(int(i)), At: due.Add(time.Duration(i%1000) * time.Millisecond)}}
-						if _, err := x.Schedule(b.Context(), "order", partition, false, entries); err != nil {
+						if err := x.Schedule(b.Context(), "order", partition, entries); err != nil {
 							b.Error(err)
 							return
 						}
@@ -116,7 +116,7 @@ func fill(b *testing.B, x *redisindex.Index, n int, at time.Time) {
 		for j := i; j < min(i+page, n); j++ {
 			entries = append(entries, timeout.Entry{ID: identity(j), At: at.Add(time.Duration(j) * time.Millisecond / 100)})
 		}
-		if _, err := x.Schedule(b.Context(), "order", partition, true, entries); err != nil {
+		if err := x.Schedule(b.Context(), "order", partition, entries); err != nil {
 			b.Fatal(err)
 		}
 	}

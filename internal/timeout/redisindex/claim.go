@@ -12,7 +12,7 @@ import (
 // Claim implements [timeout.Index]. It returns 512 timers at most.
 func (x *Index) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.Claim, error) {
 	k := x.keysOf(s)
-	reply, err := claimScript.Run(ctx, x.rdb, []string{k.pending, k.complete}, []any{max(0, min(limit, maxBatch)), x.cfg.Shards})
+	reply, err := claimScript.Run(ctx, x.rdb, []string{k.pending}, []any{max(0, min(limit, maxBatch))})
 	if err != nil {
 		return timeout.Claim{}, x.named("claim", s, err)
 	}
@@ -22,7 +22,7 @@ func (x *Index) Claim(ctx context.Context, s timeout.Shard, limit int) (timeout.
 
 func readClaim(reply any) (c timeout.Claim, err error) {
 	list, _ := reply.([]any)
-	if len(list) < 3 || len(list)%2 == 0 {
+	if len(list) < 2 || len(list)%2 != 0 {
 		return c, fmt.Errorf("reply %v", reply)
 	}
 	texts := make([]string, len(list))
@@ -37,8 +37,7 @@ func readClaim(reply any) (c timeout.Claim, err error) {
 			return c, err
 		}
 	}
-	c.Wiped = texts[2] == "wiped"
-	for i := 3; i < len(texts); i += 2 {
+	for i := 2; i < len(texts); i += 2 {
 		at, err := readTime(texts[i+1])
 		if err != nil {
 			return timeout.Claim{}, err

@@ -64,7 +64,7 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	for i := range n {
 		entries = append(entries, timeout.Entry{ID: fmt.Sprint("t", i), At: time.UnixMilli(1)})
 	}
-	if _, err := x.Schedule(t.Context(), "kind", partition, false, entries); err != nil {
+	if err := x.Schedule(t.Context(), "kind", partition, entries); err != nil {
 		t.Fatal(err)
 	}
 	master, err := c.MasterOf(t.Context(), keyOf(s, "pending"))

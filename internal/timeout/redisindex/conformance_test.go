@@ -75,7 +75,7 @@ func harness(open func(tb testing.TB) redis.UniversalClient) timeouttest.IndexHa
 		Wipe: func(t *testing.T, x timeout.Index, kind, partition string) {
 			t.Helper()
 			for _, s := range x.Shards(kind, partition) {
-				if err := of(t, x).Del(t.Context(), keyOf(s, "pending"), keyOf(s, "complete")).Err(); err != nil {
+				if err := of(t, x).Del(t.Context(), keyOf(s, "pending"), keyOf(s, "pass")).Err(); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -96,10 +96,12 @@ func TestIndexOnMiniredis(t *testing.T) {
 	t.Parallel()
 	m := miniredis.RunT(t)
 	t.Run("suite", func(t *testing.T) { // the server outlives cases that run in parallel
-		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
+		h := harness(func(tb testing.TB) redis.UniversalClient {
 			tb.Helper()
 			return client(tb, "redis://"+m.Addr())
-		}))
+		})
+		h.Elapse = m.FastForward
+		timeouttest.RunIndex(t, h)
 	})
 }
 

@@ -3,19 +3,20 @@
 //
 // # Data
 //
-// The timers of a type and partition are spread over Config.Shards shards by their id. A shard is two keys with one
-// hash tag, in one slot of a Cluster:
+// The timers of a type and partition that are due in the window of package timeout are spread over Config.Shards shards
+// by their id. The keys of a shard have one hash tag, and are in one slot of a Cluster:
 //
 //	shop:timeout:{KIND:PARTITION:N}:pending   zset    ID by due time in ms
-//	shop:timeout:{KIND:PARTITION:N}:complete  string  number of shards, once the index is complete
+//	shop:timeout:{KIND:PARTITION:0}:pass      string  exists from a look-ahead pass until the next one is due
 //	shop:timeout:wake                         channel KIND:PARTITION:N DUE; in a Cluster shop:timeout:{KIND:PARTITION:N}:wake, sharded
 //
 // N counts from 0. In a Cluster it is a number whose slot is in the Nth part of all slots. So shards spread evenly
 // over masters that share the slots evenly; choose a multiple of the number of masters. All processes must use the
-// same number. A shard whose complete has another number reports that it was wiped, and is rebuilt.
+// same number.
 //
-// There is no payload, no expiry, and no other key, and every key can be deleted at any time. A pending timer with
-// an id of 36 characters takes about 140 bytes.
+// There is no payload and no other key, and every key can be deleted at any time. A pending key expires a day after the last
+// write, so that a partition without instances leaves nothing. Version 0.1.0 had a key named complete; nothing reads it. A
+// pending timer with an id of 36 characters takes about 140 bytes.
 //
 // # Claims
 //
@@ -30,10 +31,10 @@
 // Schedule sends one script to each shard at the same time, and another one for every 512 entries. Package timeout batches the
 // entries of many orders before. A script costs O(n log m) for n timers, at most 512, out of m.
 //
-//	schedule.lua  ZRANGE, ZADD, ZRANGE; PUBLISH if the head is earlier now
-//	claim.lua     TIME, GET, ZRANGEBYSCORE, ZRANGE; with timers ZREM
+//	schedule.lua  ZRANGE, ZADD LT, PEXPIRE, ZRANGE; PUBLISH if the head is earlier now
+//	claim.lua     TIME, ZRANGEBYSCORE, ZRANGE; with timers ZREM
 //
-// Remove is a plain ZREM, Drop is UNLINK.
+// A pass is granted by SET NX with an expiry.
 //
 // # Wake-ups
 //
@@ -44,9 +45,8 @@
 //
 // # Losses
 //
-// A server that lost all data lost complete, too. A loss of the last writes alone, as after a failover, is not
-// detected, and neither is a loss during a rebuild. The look-ahead scan of the leader adds the missing entries
-// before they are due.
+// A server that lost all data lost the key of the pass, too, and grants the next one at once. A loss of the last writes
+// alone, as after a failover, is not detected: the next pass writes them again.
 //
 // # Client and server
 //

@@ -17,16 +17,16 @@ const (
 
 // keySet are the names of what a shard has in Redis.
 type keySet struct {
-	pending  string // sorted set: ids by due time
-	complete string // number of shards, if the index is complete
-	channel  string // of wake-ups
-	name     string // KIND:PARTITION:N
+	pending string // sorted set: ids by due time
+	pass    string // exists from a look-ahead pass until the next one is due
+	channel string // of wake-ups
+	name    string // KIND:PARTITION:N
 }
 
 func (x *Index) keysOf(s timeout.Shard) keySet {
 	name := nameOf(s)
 	base := prefix + "{" + name + "}:"
-	return keySet{base + "pending", base + "complete", x.channel(name), name}
+	return keySet{base + "pending", base + "pass", x.channel(name), name}
 }
 
 // channel is that of the wake-ups of a shard; without a cluster all shards have the same.

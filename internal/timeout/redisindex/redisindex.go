@@ -62,25 +62,14 @@ func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 	return x, nil
 }
 
-// Complete implements [timeout.Index].
-func (x *Index) Complete(ctx context.Context, kind, partition string) error {
-	var commands []*redis.Cmd
-	for _, s := range x.Shards(kind, partition) {
-		commands = append(commands, redis.NewCmd(ctx, "set", x.keysOf(s).complete, x.cfg.Shards))
+// GrantPass implements [timeout.Index].
+func (x *Index) GrantPass(ctx context.Context, kind, partition string, every time.Duration) (bool, error) {
+	s := x.Shards(kind, partition)[0]
+	err := x.rdb.SetArgs(ctx, x.keysOf(s).pass, "", redis.SetArgs{Mode: "NX", TTL: every}).Err()
+	if errors.Is(err, redis.Nil) {
+		return false, nil
 	}
-	_, err := x.send(ctx, commands)
-	return x.named("complete", timeout.Shard{Kind: kind, Partition: partition}, err)
-}
-
-// Drop implements [timeout.Index].
-func (x *Index) Drop(ctx context.Context, kind, partition string) error {
-	var commands []*redis.Cmd
-	for _, s := range x.Shards(kind, partition) {
-		k := x.keysOf(s)
-		commands = append(commands, redis.NewCmd(ctx, "unlink", k.pending, k.complete))
-	}
-	_, err := x.send(ctx, commands)
-	return x.named("drop", timeout.Shard{Kind: kind, Partition: partition}, err)
+	return err == nil, x.named("grant a pass", s, err)
 }
 
 // Pending implements [timeout.Index].

@@ -22,7 +22,7 @@ const partition = "base"
 // entry schedules one id.
 func put(t *testing.T, x *redisindex.Index, kind, id string, at time.Time) {
 	t.Helper()
-	if _, err := x.Schedule(t.Context(), kind, partition, false, []timeout.Entry{{ID: id, At: at}}); err != nil {
+	if err := x.Schedule(t.Context(), kind, partition, []timeout.Entry{{ID: id, At: at}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -86,16 +86,15 @@ func TestDataInRedis(t *testing.T) {
 	if score := rdb.ZScore(t.Context(), keyOf(s, "pending"), "later").Val(); int64(score) != 253402300799999 {
 		t.Errorf("score = %f, want the moment with all of its digits", score)
 	}
-	if err := x.Complete(t.Context(), kind, partition); err != nil {
-		t.Fatal(err)
+	for _, want := range []bool{true, false} {
+		if granted, err := x.GrantPass(t.Context(), kind, partition, time.Hour); granted != want || err != nil {
+			t.Errorf("GrantPass = %t, %v; want %t", granted, err, want)
+		}
 	}
-	if complete := rdb.Get(t.Context(), keyOf(s, "complete")).Val(); complete != "1" {
-		t.Errorf("complete = %q, want the number of shards", complete)
-	}
-	// An index with another number of shards cannot find everything, and returns an error.
-	other := index(t, rdb, redisindex.Config{Shards: 2})
-	if c, err := other.Claim(t.Context(), s, 0); err != nil || !c.Wiped {
-		t.Errorf("Claim with another number of shards = %+v, %v; want Wiped", c, err)
+	for role, want := range map[string]time.Duration{"pending": 24 * time.Hour, "pass": time.Hour} {
+		if left := rdb.PTTL(t.Context(), keyOf(s, role)).Val(); left < want-time.Minute || left > want {
+			t.Errorf("%s expires in %v, want %v", role, left, want)
+		}
 	}
 }
 
@@ -120,7 +119,7 @@ func TestScriptsAreSentAgain(t *testing.T) {
 func scheduled(t *testing.T, x *redisindex.Index, kind, id string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; {
-		_, err := x.Schedule(t.Context(), kind, partition, false, []timeout.Entry{{ID: id, At: time.UnixMilli(1)}})
+		err := x.Schedule(t.Context(), kind, partition, []timeout.Entry{{ID: id, At: time.UnixMilli(1)}})
 		if err == nil {
 			return
 		}
@@ -148,7 +147,7 @@ func TestSilentNetworkEndsSharedScripts(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 10 {
 		wg.Go(func() {
-			_, err := x.Schedule(ctx, kind, partition, false, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}})
+			err := x.Schedule(ctx, kind, partition, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}})
 			if err == nil || ctx.Err() != nil {
 				t.Errorf("Schedule = %v without a network, want the end of the script", err)
 			}
@@ -175,7 +174,7 @@ func TestSilentNetworkEndsWithTheContext(t *testing.T) {
 	proxy.BlackHole()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if _, err := x.Schedule(ctx, kind, partition, false, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}}); !errors.Is(err, context.DeadlineExceeded) {
+	if err := x.Schedule(ctx, kind, partition, []timeout.Entry{{ID: "x", At: time.UnixMilli(1)}}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Schedule = %v, want the end of its context", err)
 	}
 	if _, err := x.Claim(ctx, x.Shards(kind, partition)[0], 1); err == nil {

@@ -102,7 +102,7 @@ func BenchmarkClaimOverdue(b *testing.B) {
 	n := 0
 	for b.Loop() {
 		now := time.Now().Add(time.Duration(n+1) * time.Hour) // so that none runs out
-		rows, err := c.ClaimOverdue(b.Context(), nil, kind, timeout.Base, now, now.Add(24*time.Hour), 500)
+		rows, err := c.ClaimOverdue(b.Context(), kind, timeout.Base, now, now.Add(24*time.Hour), 500)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -142,7 +142,7 @@ func BenchmarkMillion(b *testing.B) {
 	})
 	b.Run("reassign", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := c.Reassign(b.Context(), nil, time.Minute, 1000); err != nil {
+			if _, err := c.Reassign(b.Context(), time.Minute, 1000); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -53,7 +53,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 			}
 			return nil
 		})
-		claimed, err := store.ClaimOverdue(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 10)
+		claimed, err := store.ClaimOverdue(ctx, kind, timeout.Base, time.Now(), time.Now(), 10)
 		if err != nil || len(claimed) != 1 || claimed[0].Attempt != 1 {
 			t.Errorf("%d: claimed %v, %v; want the timer once", number, claimed, err)
 		}
@@ -150,14 +150,14 @@ func TestDatabaseAway(t *testing.T) {
 		_, _, errs["load nothing"] = store.Load(ctx, kind, nil)
 		errs["delay"] = store.Delay(ctx, kind, later)
 		errs["bury"] = store.MarkDead(ctx, kind, later)
-		_, errs["sweep"] = store.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now, 1)
+		_, errs["sweep"] = store.ClaimOverdue(ctx, kind, timeout.Base, now, now, 1)
 		_, errs["list"] = store.List(ctx, timeout.Filter{})
 		_, errs["count"] = store.Count(ctx)
 		_, errs["redrive"] = store.Redrive(ctx, kind, []string{"a"})
 		errs["pause"] = store.SetPaused(ctx, kind, true)
 		_, errs["paused"] = store.Paused(ctx)
 		errs["beat"] = store.Heartbeat(ctx, timeout.Base, "a")
-		_, errs["reassign"] = store.Reassign(ctx, nil, time.Minute, 1)
+		_, errs["reassign"] = store.Reassign(ctx, time.Minute, 1)
 		return errs
 	}
 	proxy.Refuse()
@@ -193,7 +193,7 @@ func TestBusyFile(t *testing.T) {
 	if !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("insert: %v, want ErrUnavailable", err)
 	}
-	if _, err := store.ClaimOverdue(t.Context(), nil, kind, timeout.Base, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
+	if _, err := store.ClaimOverdue(t.Context(), kind, timeout.Base, time.Now(), time.Now(), 1); !errors.Is(err, timeout.ErrUnavailable) {
 		t.Errorf("sweep: %v, want ErrUnavailable", err)
 	}
 	if _, err := store.List(t.Context(), timeout.Filter{}); err != nil {

@@ -9,13 +9,10 @@ import (
 
 // ClaimOverdue implements [timeout.Store]. A limit of 0 means 100, and none exceeds 5,000.
 func (s *Store) ClaimOverdue(
-	ctx context.Context, token timeout.LeaderToken, kind, partition string, before, until time.Time, limit int,
+	ctx context.Context, kind, partition string, before, until time.Time, limit int,
 ) (claimed []timeout.Row, err error) {
 	next := millis(until)
 	err = s.write(ctx, "claim overdue timers of partition "+partition, nil, multiple, func(tx timeout.Tx) (err error) {
-		if err := token.Check(ctx, tx); err != nil {
-			return err
-		}
 		claimed, err = s.overdue(kind, partition, millis(before), limit).rows(ctx, tx)
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ func (s *Store) Heartbeat(ctx context.Context, partition, instance string) error
 
 // Reassign implements [timeout.Store]. A partition that never had a heartbeat counts as orphaned. It also
 // forgets instances without a heartbeat for a day.
-func (s *Store) Reassign(ctx context.Context, token timeout.LeaderToken, silent time.Duration, limit int) (n int, err error) {
+func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (n int, err error) {
 	const what = "reassign orphaned timers"
 	var orphans []timeout.Row
 	// A plain read: with locks it would wait for handlers, and a row that changes
@@ -39,9 +39,6 @@ func (s *Store) Reassign(ctx context.Context, token timeout.LeaderToken, silent 
 	}
 	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
 	err = s.write(ctx, what, nil, multiple, func(tx timeout.Tx) (err error) {
-		if err := token.Check(ctx, tx); err != nil {
-			return err
-		}
 		if n, err = execAll(ctx, tx, queries); err != nil {
 			return err
 		}
@@ -52,18 +49,6 @@ func (s *Store) Reassign(ctx context.Context, token timeout.LeaderToken, silent 
 		return 0, err
 	}
 	return n, nil
-}
-
-// OrphanedPartitions implements [timeout.Store].
-func (s *Store) OrphanedPartitions(ctx context.Context, silent time.Duration) (partitions []string, err error) {
-	q := newQuery("SELECT lane FROM timeout_lanes WHERE lane <> ? GROUP BY lane HAVING MAX(seen_at) < "+s.dialect.now+" - ?",
-		timeout.Base, silent.Milliseconds())
-	err = s.read(ctx, "list orphaned partitions", func() error {
-		rows, err := q.query(ctx, s.db)
-		partitions, err = collect(rows, err, scanString)
-		return err
-	})
-	return partitions, err
 }
 
 // orphans selects open timers of orphaned partitions.

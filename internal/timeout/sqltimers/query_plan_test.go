@@ -79,7 +79,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 		{"middle page of all states", 6 * limit, list(timeout.Filter{After: middle})}, // merged in a temporary table
 		{"middle page of a kind until a moment", 2 * limit, list(timeout.Filter{Kind: kind, State: timeout.Open, After: middle, Until: now})},
 		{"sweep", 6 * limit, func() (int, error) { // the update reads them again
-			rows, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), limit)
+			rows, err := c.ClaimOverdue(ctx, kind, timeout.Base, now, now.Add(time.Hour), limit)
 			return len(rows), err
 		}},
 		{"delete", 6 * limit, func() (int, error) { return c.Delete(ctx, nil, kind, ids[:limit], nil) }},
@@ -88,7 +88,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 			return len(rows), err
 		}},
 		{"nothing to reassign", limit, func() (int, error) {
-			n, err := c.Reassign(ctx, nil, time.Minute, limit)
+			n, err := c.Reassign(ctx, time.Minute, limit)
 			return n + limit, err
 		}},
 	} {
@@ -205,8 +205,8 @@ func lockOnlyTheirRows(ctx context.Context, t *testing.T, c timeouttest.StoreCli
 		rows[i] = timeout.Timer{Kind: kind, ID: id, Due: past}
 	}
 	insertErr := c.Insert(ctx, nil, "gone", "", rows)
-	reassigned, reassignErr := c.Reassign(ctx, nil, time.Minute, 5000)
-	claimed, claimErr := c.ClaimOverdue(ctx, nil, kind, timeout.Base, time.Now(), time.Now(), 5000)
+	reassigned, reassignErr := c.Reassign(ctx, time.Minute, 5000)
+	claimed, claimErr := c.ClaimOverdue(ctx, kind, timeout.Base, time.Now(), time.Now(), 5000)
 	n, deleteErr := c.Delete(ctx, nil, kind, ids, nil)
 	if err := errors.Join(moveErr, delayErr, deadErr, redriveErr, insertErr, reassignErr, claimErr, deleteErr); err != nil {
 		t.Error(err)

@@ -24,6 +24,9 @@ type IndexHarness struct {
 	// Wipe makes the index forget all it knows of a kind and partition. Nil: it cannot forget.
 	Wipe func(t *testing.T, x timeout.Index, kind, partition string)
 
+	// Elapse makes keys expire that have to live no longer than d. Nil: time does.
+	Elapse func(d time.Duration)
+
 	// Bubble runs a case on fake time, as synctest.Test does. Nil: on real time.
 	Bubble func(t *testing.T, f func(t *testing.T))
 }
@@ -42,15 +45,11 @@ func indexCases() []indexCase {
 		{"HeadIsReported", headIsReported},
 		{"OneClaimGetsAHint", oneClaimGetsAHint},
 		{"ClaimedIsGone", claimedIsGone},
-		{"ScheduleMoves", scheduleMoves},
-		{"MissingLeavesWhatIsThere", missingLeavesWhatIsThere},
-		{"RemoveForgets", removeForgets},
-		{"EveryCallerGetsItsAnswer", everyCallerGetsItsAnswer},
+		{"EarlierMomentIsKept", earlierMomentIsKept},
+		{"CallersShareAnIndex", callersShareAnIndex},
 		{"ManyAtOnce", manyAtOnce},
-		{"NeverCompleteIsWiped", neverCompleteIsWiped},
-		{"WipeIsNoticed", wipeIsNoticed},
-		{"CompleteEndsWiped", completeEndsWiped},
-		{"DropIsAWipeOfOnePartition", dropIsAWipe},
+		{"OnePassInEachInterval", onePassInEachInterval},
+		{"WipedIndexGrantsAPass", wipedIndexGrantsAPass},
 		{"KindsAndPartitionsAreApart", kindsAndPartitionsAreApart},
 		{"ShardsStay", shardsStay},
 		{"IDsAreText", idsAreText},
@@ -107,7 +106,7 @@ func (b bench) put(at time.Time, ids ...string) {
 	for _, id := range ids {
 		entries = append(entries, timeout.Entry{ID: id, At: at})
 	}
-	if _, err := b.Schedule(b.ctx, b.kind, partition, false, entries); err != nil {
+	if err := b.Schedule(b.ctx, b.kind, partition, entries); err != nil {
 		b.t.Fatalf("Schedule = %v", err)
 	}
 }

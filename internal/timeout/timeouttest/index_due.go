@@ -92,8 +92,9 @@ func headIsReported(t *testing.T, h IndexHarness) {
 		t.Errorf("next is %v, want %v", got, future)
 	}
 	// A claimed timer is not next; a due timer that exceeds the limit is.
-	b.Remove(b.ctx, b.kind, partition, []string{id})
 	past := b.now().Add(-time.Second)
+	b.put(past, id)
+	b.await(1)
 	b.put(past, series(40)...)
 	for n := len(b.claim(1)); n < 40; n += len(b.claim(1)) {
 		next := b.next()
@@ -111,48 +112,19 @@ func headIsReported(t *testing.T, h IndexHarness) {
 	}
 }
 
-func scheduleMoves(t *testing.T, h IndexHarness) {
+func earlierMomentIsKept(t *testing.T, h IndexHarness) {
 	b := newBench(t, h)
 	now := b.now()
-	for i, at := range []time.Time{now.Add(time.Hour), now.Add(2 * time.Hour), now.Add(-time.Second)} {
-		n, err := b.Schedule(b.ctx, b.kind, partition, false, []timeout.Entry{{ID: "x", At: at}})
-		if want := max(0, 1-i); err != nil || n != want {
-			t.Errorf("Schedule = %d, %v; want %d new", n, err, want)
-		}
-		if got := b.next(); len(got) != 1 || !got[0].Equal(at) {
-			t.Errorf("next is %v, want %v alone", got, at)
+	far := now.Add(time.Hour)
+	for _, c := range []struct{ at, want time.Time }{
+		{far, far}, {now.Add(2 * time.Hour), far}, {far.Add(-time.Minute), far.Add(-time.Minute)}, {now.Add(-time.Second), now.Add(-time.Second)},
+	} {
+		b.put(c.at, "x")
+		if got := b.next(); len(got) != 1 || !got[0].Equal(c.want) {
+			t.Errorf("next is %v, want %v alone", got, c.want)
 		}
 	}
 	if got := b.claim(10); len(got) != 1 || !got[0].At.Equal(now.Add(-time.Second)) {
-		t.Errorf("claimed %v, want the last moment", got)
-	}
-}
-
-func missingLeavesWhatIsThere(t *testing.T, h IndexHarness) {
-	b := newBench(t, h)
-	past, future := b.now().Add(-time.Second), b.now().Add(time.Hour)
-	b.put(future, "far")
-	b.put(past, "due")
-	n, err := b.Schedule(b.ctx, b.kind, partition, true, []timeout.Entry{
-		{ID: "far", At: past}, {ID: "due", At: future}, {ID: "new", At: past},
-	})
-	if err != nil || n != 1 {
-		t.Errorf("Schedule = %d, %v; want 1 new", n, err)
-	}
-	if diff := cmp.Diff([]string{"due", "new"}, names(b.claim(10))); diff != "" {
-		t.Errorf("claimed (-want +got):\n%s", diff)
-	}
-	b.holds(1)
-}
-
-func removeForgets(t *testing.T, h IndexHarness) {
-	b := newBench(t, h)
-	b.put(b.now(), "gone", "other")
-	if err := b.Remove(b.ctx, b.kind, partition, []string{"gone", "unknown"}); err != nil {
-		t.Fatalf("Remove = %v", err)
-	}
-	b.holds(1)
-	if got := names(b.claim(10)); len(got) != 1 || got[0] != "other" {
-		t.Errorf("claimed %v, want the one that was not removed", got)
+		t.Errorf("claimed %v, want the earliest moment", got)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,34 +13,23 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-func everyCallerGetsItsAnswer(t *testing.T, h IndexHarness) {
+func callersShareAnIndex(t *testing.T, h IndexHarness) {
 	const callers, each = 32, 20
 	b := newBench(t, h)
 	at := b.now().Add(time.Hour)
-	b.put(at, series(callers*each/2)...) // the first half is there already
-	var added atomic.Int64
-	var wg sync.WaitGroup
 	ids := series(callers * each)
+	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
 			for j := range each {
 				n := i*each + j
-				got, err := b.Schedule(b.ctx, b.kind, partition, j%2 == 0, []timeout.Entry{{ID: ids[n], At: at}})
-				want := 0
-				if n >= len(ids)/2 {
-					want = 1
+				if err := b.Schedule(b.ctx, b.kind, partition, []timeout.Entry{{ID: ids[n], At: at}, {ID: ids[n/2], At: at}}); err != nil {
+					t.Errorf("Schedule of %s = %v", ids[n], err)
 				}
-				if err != nil || got != want {
-					t.Errorf("Schedule of %s = %d, %v; want %d new", ids[n], got, err, want)
-				}
-				added.Add(int64(got))
 			}
 		})
 	}
 	wg.Wait()
-	if want := int64(len(ids) / 2); added.Load() != want {
-		t.Errorf("%d entries were new, want %d", added.Load(), want)
-	}
 	b.holds(len(ids))
 }
 
@@ -60,11 +48,6 @@ func manyAtOnce(t *testing.T, h IndexHarness) {
 		}
 	}
 	b.holds(0)
-	b.put(b.now().Add(time.Hour), ids...)
-	if err := b.Remove(b.ctx, b.kind, partition, ids); err != nil {
-		t.Errorf("Remove = %v", err)
-	}
-	b.holds(0)
 }
 
 func kindsAndPartitionsAreApart(t *testing.T, h IndexHarness) {
@@ -74,23 +57,17 @@ func kindsAndPartitionsAreApart(t *testing.T, h IndexHarness) {
 	now := b.now()
 	b.put(now, "x")
 	other.put(now, "x")
-	if _, err := b.Schedule(b.ctx, b.kind, "canary", false, []timeout.Entry{{ID: "x", At: now}}); err != nil {
+	if err := b.Schedule(b.ctx, b.kind, "canary", []timeout.Entry{{ID: "x", At: now}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range []bench{b, other} {
 		if got := b.claim(10); len(got) != 1 {
 			t.Errorf("claimed %v, want one", got)
 		}
-		b.complete()
 		b.holds(0)
 	}
 	if n, err := b.Pending(b.ctx, b.kind, "canary"); err != nil || n != 1 {
 		t.Errorf("Pending of the other partition = %d, %v; want 1", n, err)
-	}
-	for _, s := range b.Shards(b.kind, "canary") {
-		if c, err := b.Claim(b.ctx, s, 10); err != nil || !c.Wiped {
-			t.Errorf("Claim = %+v, %v; the other partition was not completed", c, err)
-		}
 	}
 }
 
@@ -125,9 +102,4 @@ func idsAreText(t *testing.T, h IndexHarness) {
 	if diff := cmp.Diff(want, names(b.await(len(want)))); diff != "" {
 		t.Errorf("ids (-scheduled +claimed):\n%s", diff)
 	}
-	b.put(b.now().Add(time.Hour), want...)
-	if err := b.Remove(b.ctx, b.kind, partition, want); err != nil {
-		t.Fatal(err)
-	}
-	b.holds(0)
 }

@@ -1,74 +1,67 @@
 package timeouttest
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// isWiped checks what every shard reports.
-func (b bench) isWiped(want bool, when string) {
+// granted asks for a pass, for an interval.
+func (b bench) granted(every time.Duration) bool {
 	b.t.Helper()
-	for _, s := range b.Shards(b.kind, partition) {
-		if got := b.ask(s, 0).Wiped; got != want {
-			b.t.Errorf("shard %d reports wiped %v for %s", s.N, got, when)
+	granted, err := b.GrantPass(b.ctx, b.kind, partition, every)
+	if err != nil {
+		b.t.Errorf("GrantPass = %v", err)
+	}
+	return granted
+}
+
+func onePassInEachInterval(t *testing.T, h IndexHarness) {
+	const every = 200 * time.Millisecond
+	clients := benches(t, h, 4)
+	var granted atomic.Int64
+	var wg sync.WaitGroup
+	for _, b := range clients {
+		wg.Go(func() {
+			for range 10 {
+				if b.granted(time.Hour) {
+					granted.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if granted.Load() != 1 {
+		t.Errorf("%d passes granted at a time, want 1", granted.Load())
+	}
+	other := clients[0]
+	other.kind = clients[0].kind[:20]
+	if !other.granted(every) {
+		t.Error("no pass granted to another kind")
+	}
+	if h.Elapse != nil {
+		h.Elapse(every)
+	}
+	for end := time.Now().Add(patient); !other.granted(every); time.Sleep(pause) {
+		if time.Now().After(end) {
+			t.Fatalf("no pass granted for %v", patient)
 		}
 	}
 }
 
-func (b bench) complete() {
-	b.t.Helper()
-	if err := b.Complete(b.ctx, b.kind, partition); err != nil {
-		b.t.Fatalf("Complete = %v", err)
-	}
-}
-
-func neverCompleteIsWiped(t *testing.T, h IndexHarness) {
-	b := newBench(t, h)
-	b.isWiped(true, "an empty index")
-	b.put(b.now(), series(20)...)
-	b.isWiped(true, "an index that is not complete")
-}
-
-func completeEndsWiped(t *testing.T, h IndexHarness) {
-	clients := benches(t, h, 2)
-	clients[0].complete()
-	for _, b := range clients {
-		b.isWiped(false, "an index that is complete")
-	}
-}
-
-func wipeIsNoticed(t *testing.T, h IndexHarness) {
+func wipedIndexGrantsAPass(t *testing.T, h IndexHarness) {
 	if h.Wipe == nil {
 		t.Skip("the index cannot forget")
 	}
 	b := newBench(t, h)
-	b.complete()
 	b.put(b.now(), series(20)...)
+	if !b.granted(time.Hour) || b.granted(time.Hour) {
+		t.Error("want one pass granted")
+	}
 	h.Wipe(t, b.Index, b.kind, partition)
-	b.isWiped(true, "an index that was wiped")
 	b.holds(0)
-	b.put(b.now(), series(20)...)
-	b.complete()
-	b.isWiped(false, "an index that is complete again")
-	b.holds(20)
-}
-
-func dropIsAWipe(t *testing.T, h IndexHarness) {
-	clients := benches(t, h, 2)
-	b := clients[1]
-	b.complete()
-	b.put(b.now(), series(20)...)
-	b.put(b.now().Add(time.Hour), series(40)...)
-	b.holds(40)
-	if err := b.Drop(b.ctx, b.kind, "other"); err != nil {
-		t.Fatal(err)
+	if !b.granted(time.Hour) {
+		t.Error("no pass granted by an index that was wiped")
 	}
-	b.holds(40)
-	for range 2 { // the second one finds nothing
-		if err := clients[0].Drop(b.ctx, b.kind, partition); err != nil {
-			t.Fatal(err)
-		}
-	}
-	b.holds(0)
-	b.isWiped(true, "a partition that was dropped")
 }

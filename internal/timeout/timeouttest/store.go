@@ -83,9 +83,7 @@ func storeCases() []storeCase {
 		{"PauseIsKept", pauseIsKept},
 		{"ReassignOrphanedPartitions", reassignOrphaned},
 		{"ReassignAtMostLimit", reassignLimit},
-		{"OrphanedPartitionsHadConsumers", orphanedPartitions},
 		{"ReassignSparesDeadTimers", reassignSparesDead},
-		{"LeaderTokenIsCheckedInTheTransaction", leaderTokenIsChecked},
 		{"EndedContextFails", endedContext},
 	}
 }
@@ -191,7 +189,7 @@ func (c StoreClient) markDead(ctx context.Context, t *testing.T, ids ...string) 
 // claimOverdue claims timers of the kind in the partition "base".
 func (c StoreClient) claimOverdue(ctx context.Context, t *testing.T, before, until time.Time, limit int) []timeout.Row {
 	t.Helper()
-	rows, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, before, until, limit)
+	rows, err := c.ClaimOverdue(ctx, kind, timeout.Base, before, until, limit)
 	if err != nil {
 		t.Fatalf("overdue scan: %v", err)
 	}

@@ -60,7 +60,7 @@ func overdueScansClaimOnce(ctx context.Context, t *testing.T, c StoreClient) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				claimed, err := c.ClaimOverdue(ctx, nil, kind, timeout.Base, now, now.Add(time.Hour), 100)
+				claimed, err := c.ClaimOverdue(ctx, kind, timeout.Base, now, now.Add(time.Hour), 100)
 				if err != nil {
 					t.Errorf("overdue scan: %v", err)
 					return

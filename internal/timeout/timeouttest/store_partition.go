@@ -2,7 +2,6 @@ package timeouttest
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -18,7 +17,7 @@ func (c StoreClient) beat(ctx context.Context, t *testing.T, partition, instance
 
 func (c StoreClient) reassign(ctx context.Context, t *testing.T, silent time.Duration, limit, want int) {
 	t.Helper()
-	if n, err := c.Reassign(ctx, nil, silent, limit); n != want || err != nil {
+	if n, err := c.Reassign(ctx, silent, limit); n != want || err != nil {
 		t.Errorf("reassigned %d, %v; want %d", n, err, want)
 	}
 }
@@ -52,7 +51,7 @@ func reassignOrphaned(ctx context.Context, t *testing.T, c StoreClient) {
 	c.past(ctx, t, first.Add(2*silent))
 	before := c.now(ctx, t)
 	c.beat(ctx, t, "canary", "two")
-	if _, err := c.Reassign(ctx, nil, silent, 100); err != nil {
+	if _, err := c.Reassign(ctx, silent, 100); err != nil {
 		t.Fatal(err)
 	}
 	// On a machine that was paused between the beat and here, the partition was silent.
@@ -60,33 +59,6 @@ func reassignOrphaned(ctx context.Context, t *testing.T, c StoreClient) {
 		t.Errorf("the timer of a partition that is alive is in %s", partition)
 	}
 	same(t, "the reassigned timer", c.one(ctx, t, "left"), want)
-}
-
-func orphanedPartitions(ctx context.Context, t *testing.T, c StoreClient) {
-	const silent = 500 * time.Millisecond
-	list := func(silent time.Duration) []string {
-		t.Helper()
-		partitions, err := c.OrphanedPartitions(ctx, silent)
-		if err != nil {
-			t.Fatal(err)
-		}
-		slices.Sort(partitions)
-		return partitions
-	}
-	c.insertIn(ctx, t, "never", timeout.Timer{Kind: kind, ID: "x"})
-	for _, partition := range []string{timeout.Base, "alive", "gone", "left"} {
-		c.beat(ctx, t, partition, "one")
-	}
-	same(t, "silent for an hour", list(time.Hour), []string(nil))
-	c.past(ctx, t, c.now(ctx, t).Add(2*silent))
-	before := c.now(ctx, t)
-	c.beat(ctx, t, "alive", "two")
-	got := list(silent)
-	if c.now(ctx, t).Sub(before) < silent { // otherwise the machine was paused, and all are silent
-		same(t, "silent", got, []string{"gone", "left"})
-	}
-	c.beat(ctx, t, "left", "two")
-	same(t, "silent for an hour, after one has recovered", list(time.Hour), []string(nil))
 }
 
 func reassignLimit(ctx context.Context, t *testing.T, c StoreClient) {

@@ -1,11 +1,10 @@
 -- Removes what is due and returns it, the earliest first.
--- KEYS[1] pending  KEYS[2] complete
--- ARGV[1] limit  ARGV[2] number of shards
--- Returns {now in ms, earliest moment that is left or '', 'wiped' or '', id and moment in turn...}.
+-- KEYS[1] pending
+-- ARGV[1] limit
+-- Returns {now in ms, earliest moment that is left or '', id and moment in turn...}.
 local time = redis.call('TIME')
 local now = digits(time[1] * 1000 + math.floor(time[2] / 1000))
-local reply, ids = {now, '', ''}, {}
-if redis.call('GET', KEYS[2]) ~= ARGV[2] then reply[3] = 'wiped' end
+local reply, ids = {now, ''}, {}
 local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
 for i = 1, #due, 2 do
   ids[#ids + 1] = due[i]
