@@ -176,7 +176,7 @@ func TestOnSQLiteWithoutItsScheduler(t *testing.T) {
 	s := newShop(t)
 	gone := s.queue(timeout.Config{})
 	now := time.Now()
-	s.place(gone, "past", now, true)
+	s.place(gone, "past", now.Add(-time.Second), true) // which no pass puts
 	s.place(gone, "soon", now.Add(3*time.Second), true)
 	count := newCounter()
 	q := s.queue(timeout.Config{Observer: count})
