@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -74,6 +75,7 @@ func TestSchemaPage(t *testing.T) {
 	for _, d := range []sqllock.Dialect{sqllock.SQLite, sqllock.MySQL} {
 		text += strings.Join(sqllock.Schema(d), "\n")
 	}
+	text += strings.Join(append(sqlcluster.Schema(sqlcluster.SQLite), sqlcluster.Schema(sqlcluster.MySQL)...), "\n")
 	tables := map[string]bool{}
 	for _, m := range regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+)`).FindAllStringSubmatch(text, -1) {
 		tables[m[1]] = true

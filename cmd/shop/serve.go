@@ -64,7 +64,7 @@ func (s *serving) define() {
 	f.BoolVar(&c.AllowMultiWriter, "allow-multi-writer", false, "start although another instance writes to another node of the Galera cluster: "+
 		"purchase limits and --max-open-orders do not hold across nodes yet, and two leaders may work at once")
 	f.StringVar(&c.Redis, "redis", "", "`URL`: use Redis at redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... "+
-		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events, timers and membership")
+		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events and timers")
 	f.Group("Lock services")
 	f.StringVar(&c.Redlock, "redlock", "", "`URL,...`: use these independent Redis servers for the strategies redlock and redlock-cohort; an odd number from 3, each redis://HOST:6379/0")
 	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members, leader and shared settings")

@@ -89,7 +89,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 	if i.published, err = openEvents(i.c, i.clients.events, i.store.LevelsOf, i.log); err != nil {
 		return err
 	}
-	if i.node, err = openNode(ctx, i.c, session, i.locks, raw, i.published, i.log); err != nil {
+	if i.node, err = openNode(ctx, i.c, session, i.store, raw, i.published, &i.closers, i.log); err != nil {
 		return err
 	}
 	i.c = i.node.withClusterSettings(i.c)

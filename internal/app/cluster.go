@@ -12,22 +12,26 @@ import (
 
 	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/memcluster"
-	"example.com/shop/internal/cluster/rediscluster"
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/cluster/zkcluster"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/zookeeper"
 )
 
 const (
+	// electionTTL is how long a leader without ZooKeeper leads after it died, and how long an instance is listed.
+	electionTTL = 5 * time.Second
+
 	joinPause  = 5 * time.Second // before a name that another instance has is tried again
 	leaveLimit = 2 * time.Second
 )
 
-// node is this instance in the cluster: the members, the leader, and the configuration that all share. With --redis
-// alone the configuration is that of the flags. Without --redis and --zookeeper an instance knows only itself, and
-// the database elects the leader.
+// node is this instance in the cluster: the members, the leader, and the configuration that all share. Without
+// --zookeeper, members and leader are in the database, and the configuration is that of the flags.
 type node struct {
 	membership cluster.Membership
 	settings   *cluster.Settings
@@ -49,7 +53,7 @@ type node struct {
 }
 
 // openNode prepares the instance to be a member; run makes it one.
-func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks, lockers stock.Lockers, published *eventLog, log *slog.Logger) (*node, error) {
+func openNode(ctx context.Context, c Config, session *zookeeper.Session, store *sqlstore.Store, lockers stock.Lockers, published *eventLog, closers *closers, log *slog.Logger) (*node, error) {
 	n := &node{
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
 		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: published}, log: log, stale: make(map[string]error),
@@ -58,8 +62,8 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 		n.lead.events = published
 	}
 	var registry cluster.Registry
-	var store cluster.ConfigStore = cluster.Fixed{}
-	locker := lockers.SQL
+	var configured cluster.ConfigStore = cluster.Fixed{}
+	var locker dlock.Locker
 	warn := func(err error) { log.WarnContext(ctx, "cluster operation failed", slog.String("error", err.Error())) }
 	switch {
 	case session != nil:
@@ -67,16 +71,19 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 		if err != nil {
 			return nil, err
 		}
-		n.membership, registry, store, locker = zk, zk, zk, lockers.ZooKeeper
-	case l.rdb != nil:
-		r, err := rediscluster.New(l.rdb, rediscluster.Config{OnError: warn})
+		n.membership, registry, configured, locker = zk, zk, zk, lockers.ZooKeeper
+	default:
+		elections, err := store.Locks(sqllock.Config{TTL: electionTTL, Retry: backoff.Decorrelated{Min: 100 * time.Millisecond, Max: time.Second}})
 		if err != nil {
 			return nil, err
 		}
-		n.membership, registry, locker = r, r, lockers.Redis
-	default:
-		m := new(memcluster.Cluster)
-		n.membership, registry = m, m
+		closers.push(closeBestEffort(elections.Close, "elections", log))
+		locker = elections
+		members, err := store.Cluster(sqlcluster.Config{TTL: electionTTL, OnError: warn})
+		if err != nil {
+			return nil, err
+		}
+		n.membership, registry = members, members
 	}
 	var err error
 	n.lead.election, err = cluster.NewElection(cluster.ElectionConfig{
@@ -85,7 +92,7 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, l locks
 	if err != nil {
 		return nil, err
 	}
-	if n.settings, err = cluster.NewSettings(cluster.SettingsConfig{Store: store, OnError: warn}); err != nil {
+	if n.settings, err = cluster.NewSettings(cluster.SettingsConfig{Store: configured, OnError: warn}); err != nil {
 		return nil, err
 	}
 	if err := n.define(c); err != nil {

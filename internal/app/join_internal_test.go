@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/cluster/clustertest/memcluster"
 )
 
 // Two instances with one name and one address do not take turns. The later instance is the member, and the earlier

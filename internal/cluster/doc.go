@@ -3,9 +3,8 @@
 //
 // # Use
 //
-// A backend provides a [Membership], a [Registry] and, if it has one, a [ConfigStore]. zkcluster and memcluster, which
-// works within one process, have all three, and rediscluster the first two. Without a store [Fixed] is the
-// configuration of the flags.
+// A backend provides a [Membership], a [Registry] and, if it has one, a [ConfigStore]. zkcluster
+// has all three, and sqlcluster the first two. Without a store [Fixed] is the configuration of the flags.
 //
 //	presence, err := members.Join(ctx, cluster.Member{Name: "shop-1", Address: "10.0.0.7:8080"})
 //	...
@@ -80,15 +79,15 @@
 // S is how long the store keeps the entry of an instance that is silent: the timeout of the
 // session, or the TTL. Measured at S = 2 s on a busy machine of two cores.
 //
-//	                                  zkcluster, zklock              rediscluster, redislock
+//	                                  zkcluster, zklock              sqlcluster, sqllock
 //	a change is seen                  at once, after another 0.1 s   0.5 s, Poll
-//	  measured                        2 to 105 ms                    2 to 590 ms
+//	  measured                        2 to 105 ms                    0.4 to 0.5 s
 //	a member that was killed is gone  S + a tick + 0.1 s             S + 0.5 s
-//	  measured                        1.9 to 2.2 s                   2.2 to 2.3 s
+//	  measured                        1.9 to 2.2 s                   2.1 to 2.2 s
 //	the next leader after a kill      S + a tick                     S
-//	  measured                        1.9 to 2.1 s                   1.8 to 1.9 s
+//	  measured                        1.9 to 2.1 s                   1.7 s
 //	a leader that is cut off stops    0.54 S after it was confirmed  0.9 S after a renewal
-//	  measured, from the cut          0.8 to 1.1 s                   1.7 to 1.8 s
+//	  measured, from the cut          0.8 to 1.1 s                   1.8 s
 //	stale is reported                 2/3 S after the last answer    Poll and Timeout, 2/3 S at most
 //	  measured                        1.2 to 1.3 s                   1.1 to 1.2 s
 //	a name is refused                 1.5 S                          1.5 S

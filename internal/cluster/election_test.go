@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/cluster/clustertest/memcluster"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 )

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/cluster/clustertest/memcluster"
 	"example.com/shop/internal/dlock/memlock"
 )
 
@@ -16,7 +16,7 @@ import (
 func ExampleMembership() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	members := &memcluster.Cluster{} // or zkcluster.New, rediscluster.New
+	members := &memcluster.Cluster{} // or zkcluster.New, sqlcluster.New
 	first, err := members.Join(ctx, cluster.Member{Name: "shop-1", Address: "10.0.0.7:8080", Role: "api"})
 	if err != nil {
 		fmt.Println(err)

@@ -66,10 +66,7 @@ func TestClusterOfThree(t *testing.T) {
 			t.Helper()
 			return []string{"--zookeeper", testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{}).Addr()}
 		},
-		"redis": func(t *testing.T) []string {
-			t.Helper()
-			return []string{"--redis", ownRedis(t)}
-		},
+		"database": func(*testing.T) []string { return nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +107,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	for end := time.Now().Add(time.Minute); placed.Load() < 20 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
-	session := leaseTTL
+	session := electionTTL
 	if shared {
 		session = sessionTimeout
 	}

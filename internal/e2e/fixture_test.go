@@ -137,6 +137,7 @@ func ownRedis(t *testing.T) string {
 
 // The times that docs/reference/guarantees.md promises.
 const (
+	electionTTL    = 5 * time.Second // without ZooKeeper
 	leaseTTL       = 2 * time.Second
 	sessionTimeout = 8 * time.Second
 	permitsTTL     = 3 * time.Second

@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -87,7 +88,7 @@ type step struct {
 }
 
 // steps returns all changes in their order: those of the application, and those of the packages that own the tables of
-// timers and locks.
+// timers, locks and members.
 func (d dialect) steps() ([]step, error) {
 	files, err := fs.Glob(migrations, "migrations/*."+d.name+".sql")
 	if err != nil {
@@ -96,6 +97,7 @@ func (d dialect) steps() ([]step, error) {
 	steps := []step{
 		{version: 2, name: "timers", statements: sqltimers.Schema(d.timers)},
 		{version: 7, name: "locks", statements: sqllock.Schema(d.locks)},
+		{version: 13, name: "members", statements: sqlcluster.Schema(d.cluster)},
 	}
 	for _, file := range files {
 		prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")

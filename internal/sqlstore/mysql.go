@@ -18,6 +18,7 @@ import (
 	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -114,6 +115,7 @@ func mysqlDialect(ctx context.Context, rawURL string, tp trace.TracerProvider) (
 		byKey:       " FORCE INDEX (PRIMARY)",
 		timers:      sqltimers.MySQL,
 		locks:       sqllock.MySQL,
+		cluster:     sqlcluster.MySQL,
 		pool:        func() (*sql.DB, error) { return openMySQL(connector, tp), nil },
 	}, address, nil
 }

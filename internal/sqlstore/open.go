@@ -54,7 +54,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", address, err), pool.Close())
 	}
-	aside.SetMaxOpenConns(3) // one looks at rows, the others are for Ping
+	aside.SetMaxOpenConns(4) // one looks at rows, one is for the cluster, the others are for Ping
 	aside.SetConnMaxIdleTime(d.idle)
 	s := &Store{
 		db: db, pool: pool, aside: aside, dialect: d, instance: c.Instance, address: address, timers: noTimers{},

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/timeout/sqltimers"
 )
@@ -51,6 +52,7 @@ func sqliteDialect(file string, access Access, tp trace.TracerProvider) (d diale
 		writers:     1,
 		timers:      sqltimers.SQLite,
 		locks:       sqllock.SQLite,
+		cluster:     sqlcluster.SQLite,
 		pool:        func() (*sql.DB, error) { return openSQLite(dsn, tp) },
 		idle:        time.Minute,
 		within:      func(query string, _ time.Duration) string { return query },

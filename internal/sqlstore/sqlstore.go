@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore/bulkhead"
@@ -91,6 +92,7 @@ type dialect struct {
 	byKey     string                                     // suffix of a table that is read by its primary key, however few rows it has
 	timers    sqltimers.Dialect
 	locks     sqllock.Dialect
+	cluster   sqlcluster.Dialect
 	pool      func() (*sql.DB, error) // connections in addition to the usual ones
 	scripts   bool                    // several statements may be sent at once; see lazyBegin
 }

@@ -8,7 +8,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
-	"example.com/shop/internal/cluster/memcluster"
+	"example.com/shop/internal/cluster/clustertest/memcluster"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )

@@ -1,0 +1,184 @@
+package sqlcluster_test
+
+import (
+	"context"
+	"database/sql"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	_ "github.com/glebarez/go-sqlite" // the driver
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/clustertest"
+	"example.com/shop/internal/cluster/sqlcluster"
+	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/testbed/testbedtest"
+)
+
+// ttl is how long a member that has died is listed in the tests. A third of it is a time
+// within which a busy machine must still get something done.
+const ttl = 2 * time.Second
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }
+
+func TestMariaDB(t *testing.T) {
+	t.Parallel()
+	s := store{dialect: sqlcluster.MySQL, locks: sqllock.MySQL, address: testbedtest.Database(t)}
+	s.create(t)
+	h := s.harness()
+	h.Behind = func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
+		far, proxy := s.behind(t)
+		return far.instance(t, group, func(error) {}), clustertest.Link{
+			Cut: proxy.BlackHole,
+			Heal: func() {
+				if err := proxy.Pass(); err != nil {
+					t.Error(err)
+				}
+			},
+			LoseJoin: func() { proxy.DropReply("INTO cluster_members") },
+			Lost:     proxy.Dropped,
+		}
+	}
+	clustertest.Run(t, h)
+}
+
+func TestSQLite(t *testing.T) {
+	t.Parallel()
+	s := store{dialect: sqlcluster.SQLite, locks: sqllock.SQLite, address: filepath.Join(t.TempDir(), "cluster.db")}
+	s.create(t)
+	clustertest.Run(t, s.harness())
+}
+
+const (
+	addressVariable = "SHOP_TEST_SQLCLUSTER_ADDRESS"
+	groupVariable   = "SHOP_TEST_SQLCLUSTER_GROUP"
+)
+
+// TestInstance is no test: the conformance tests run it in processes of their own.
+func TestInstance(t *testing.T) {
+	clustertest.Serve(t, func(t testing.TB) (clustertest.Instance, string) {
+		s := store{dialect: sqlcluster.SQLite, locks: sqllock.SQLite, address: os.Getenv(addressVariable)}
+		if u, err := url.Parse(s.address); err == nil && u.Scheme == "mysql" {
+			s.dialect, s.locks = sqlcluster.MySQL, sqllock.MySQL
+		}
+		group := os.Getenv(groupVariable)
+		return s.instance(t, group, func(error) {}), group
+	})
+}
+
+// store is a database, and how to reach it.
+type store struct {
+	dialect sqlcluster.Dialect
+	locks   sqllock.Dialect
+	address string // of a server, or the name of a file
+}
+
+// open returns a pool, as a process has it.
+func (s store) open(t testing.TB) *sql.DB {
+	t.Helper()
+	if s.dialect == sqlcluster.SQLite {
+		db, err := sql.Open("sqlite", "file:"+s.address+"?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
+		check(t, err)
+		db.SetMaxOpenConns(2)
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	u, err := url.Parse(s.address)
+	check(t, err)
+	c := mysql.NewConfig()
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Net, c.Addr, c.DBName = "tcp", u.Host, u.Path[1:]
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = time.Second, time.Second, time.Second
+	c.ClientFoundRows, c.InterpolateParams = true, true
+	c.Params = map[string]string{testbedtest.IsolationVariable(t, s.address): "'READ-COMMITTED'", "innodb_lock_wait_timeout": "1"}
+	c.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(c)
+	check(t, err)
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(3)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// behind returns the same database behind a proxy.
+func (s store) behind(t testing.TB) (store, *testbed.Proxy) {
+	t.Helper()
+	u, err := url.Parse(s.address)
+	check(t, err)
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	s.address = u.String()
+	return s, proxy
+}
+
+// create creates the tables, twice as any instance may.
+func (s store) create(t testing.TB) {
+	t.Helper()
+	db := s.open(t)
+	for range 2 {
+		for _, statement := range append(sqlcluster.Schema(s.dialect), sqllock.Schema(s.locks)...) {
+			exec(t, db, statement)
+		}
+	}
+}
+
+// instance has a pool of its own, as another process would. Its configuration is fixed.
+func (s store) instance(t testing.TB, group string, onError func(error)) clustertest.Instance {
+	t.Helper()
+	db := s.open(t)
+	c, err := sqlcluster.New(db, s.dialect, sqlcluster.Config{Group: group, TTL: ttl, OnError: onError})
+	check(t, err)
+	l, err := sqllock.New(db, s.locks, sqllock.Config{TTL: ttl})
+	check(t, err)
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*ttl)
+		defer cancel()
+		_ = l.Close(ctx) // a server that a test has cut off accepts no release
+	})
+	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: cluster.Fixed{}, Locker: l}
+}
+
+func (s store) harness() clustertest.Harness {
+	return clustertest.Harness{
+		New:  s.instance,
+		TTL:  ttl,
+		Seen: time.Second,
+		Expire: func(t testing.TB, group, name string) {
+			exec(t, s.open(t), "UPDATE cluster_members SET expires_at = 0 WHERE group_name = ? AND name = ?", group, name)
+		},
+		Stray: func(t testing.TB, group string) int {
+			const live = "api;v1;20260102T030405.000Z"
+			entries := map[string]string{
+				"no member": "", "too short": "name", "no time": "name;addr;role;v;yesterday",
+				"another name": "name;addr;" + live, "no name": ";addr;" + live, "escape": "%zz;addr;" + live,
+			}
+			for name, entry := range entries {
+				exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, ?, 'x', '', ?, ?)", group, name, entry, int64(1)<<60)
+			}
+			exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, 'expired', 'x', '', '', 1)", group)
+			return len(entries)
+		},
+		Process: func(_ testing.TB, group string) (string, []string) {
+			return "TestInstance", []string{addressVariable + "=" + s.address, groupVariable + "=" + group}
+		},
+	}
+}
+
+func exec(t testing.TB, db *sql.DB, statement string, args ...any) {
+	t.Helper()
+	_, err := db.ExecContext(t.Context(), statement, args...)
+	check(t, err)
+}
+
+func check(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
