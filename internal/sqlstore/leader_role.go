@@ -98,7 +98,7 @@ func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
 	if n, err := r.RowsAffected(); err != nil || n > 0 {
 		return err
 	}
-	row, _, err := readTerm(ctx, tx, s.dialect.now, mine.Role, "")
+	row, err := readTerm(ctx, tx, mine.Role, "")
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,6 @@ type termRow struct {
 	Role       string
 	Term, Base int64
 	Owner      string
-	LedAt      int64 // when the leader was last at work
 }
 
 func (r *termRow) fence() dlock.Fence { return dlock.Fence{Token: uint64(r.Term), Owner: r.Owner} }
@@ -128,7 +127,7 @@ func (r *termRow) follow(f dlock.Fence) {
 // lockedTerm locks and reads the row of a role until the transaction ends. It inserts the row if there is none.
 func (s *Store) lockedTerm(db *gorm.DB, role string) (termRow, error) {
 	ctx, tx := db.Statement.Context, db.Statement.ConnPool
-	row, _, err := readTerm(ctx, tx, s.dialect.now, role, s.dialect.forUpdate)
+	row, err := readTerm(ctx, tx, role, s.dialect.forUpdate)
 	if err != nil || row.Owner != "" {
 		return row, err
 	}
@@ -136,22 +135,22 @@ func (s *Store) lockedTerm(db *gorm.DB, role string) (termRow, error) {
 	if err != nil {
 		return row, err
 	}
-	row, _, err = readTerm(ctx, tx, s.dialect.now, role, s.dialect.forUpdate)
+	row, err = readTerm(ctx, tx, role, s.dialect.forUpdate)
 	return row, err
 }
 
-// readTerm reads the row of a role, and the time. A role that never had a leader has an empty row.
-func readTerm(ctx context.Context, tx timeout.Tx, clock, role, suffix string) (row termRow, now int64, err error) {
+// readTerm reads the row of a role. A role that never had a leader has an empty row.
+func readTerm(ctx context.Context, tx timeout.Tx, role, suffix string) (row termRow, err error) {
 	row.Role = role
-	rows, err := tx.QueryContext(ctx, "SELECT term, base, owner, led_at, "+clock+" FROM terms WHERE duty = ?"+suffix, role)
+	rows, err := tx.QueryContext(ctx, "SELECT term, base, owner FROM terms WHERE duty = ?"+suffix, role)
 	if err != nil {
-		return row, 0, err
+		return row, err
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for rows.Next() {
-		if err := rows.Scan(&row.Term, &row.Base, &row.Owner, &row.LedAt, &now); err != nil {
-			return row, 0, err
+		if err := rows.Scan(&row.Term, &row.Base, &row.Owner); err != nil {
+			return row, err
 		}
 	}
-	return row, now, rows.Err()
+	return row, rows.Err()
 }

@@ -123,7 +123,7 @@ func TestTimersUnavailable(t *testing.T) {
 // machine can send requests here.
 func TestOtherSitesAreRefused(t *testing.T) {
 	t.Parallel()
-	q, _ := newQueue(t, timeout.Config{})
+	q, _ := newQueue(t)
 	s := newAdmin(t, q)
 	for _, c := range []struct {
 		method, host string

@@ -48,13 +48,13 @@ func newAdminWith(tb testing.TB, c httpapi.Config) *shop {
 }
 
 // newQueue returns a queue on a database of its own, which runs once the returned function is called.
-func newQueue(tb testing.TB, c timeout.Config) (q *timeout.Queue, run func()) {
+func newQueue(tb testing.TB) (q *timeout.Queue, run func()) {
 	tb.Helper()
 	rows, err := newStore(tb).Timers()
 	if err != nil {
 		tb.Fatal(err)
 	}
-	if q, err = timeout.New(rows, memindex.New(memindex.Config{}), c); err != nil {
+	if q, err = timeout.New(rows, memindex.New(memindex.Config{}), timeout.Config{}); err != nil {
 		tb.Fatal(err)
 	}
 	return q, func() {
@@ -94,7 +94,7 @@ func ids(page map[string]any) (all []string) {
 // TestDeadTimerIsRedriven follows one from its burial to its firing.
 func TestDeadTimerIsRedriven(t *testing.T) {
 	t.Parallel()
-	q, run := newQueue(t, timeout.Config{})
+	q, run := newQueue(t)
 	healed := make(chan struct{})
 	fired := make(chan string, 10)
 	err := q.Handle("k", func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -149,7 +149,7 @@ func TestDeadTimerIsRedriven(t *testing.T) {
 // TestPausedKindWaits until it is resumed, whoever paused it.
 func TestPausedKindWaits(t *testing.T) {
 	t.Parallel()
-	q, run := newQueue(t, timeout.Config{})
+	q, run := newQueue(t)
 	fired := make(chan string, 10)
 	err := q.Handle("k", func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 		fired <- batch[0].ID
@@ -178,7 +178,7 @@ func TestPausedKindWaits(t *testing.T) {
 // TestPagesOfTimers show each one once, in order, whatever their ids look like.
 func TestPagesOfTimers(t *testing.T) {
 	t.Parallel()
-	q, _ := newQueue(t, timeout.Config{})
+	q, _ := newQueue(t)
 	s := newAdmin(t, q)
 	strange := []string{"a/b", "..", "%41", "a%2Fb", "?x=1#y", `"quoted"`, "~", "!", "100%", "redrive", strings.Repeat("z", 64)}
 	at := time.Now().Add(time.Hour)

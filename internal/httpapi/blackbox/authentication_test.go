@@ -15,7 +15,6 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/timeout"
 )
 
 // keyring knows keys by their text.
@@ -47,7 +46,7 @@ func locked(tb testing.TB) (public, admin *shop) {
 		Orders: order.NewService(store, strategies, order.Config{}), Stock: stock.NewService(store, strategies, nil),
 		Strategies: strategies, Identity: keys, Instance: "i1",
 	}
-	q, _ := newQueue(tb, timeout.Config{})
+	q, _ := newQueue(tb)
 	schedule(tb, q, someOrderOf("c1").CreatedAt, "a")
 	return newHandler(tb, c), newAdminWith(tb, httpapi.Config{Timers: q, Identity: keys})
 }

@@ -35,7 +35,7 @@ func TestEveryOperationRefusesBadInput(t *testing.T) {
 	public := newShop(t)
 	public.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":100000,"strategy":"conditional"}`)
 	id := public.place(t)
-	q, _ := newQueue(t, timeout.Config{})
+	q, _ := newQueue(t)
 	schedule(t, q, time.Now().Add(time.Hour), "a")
 	admin := newAdmin(t, q)
 	total := 0
