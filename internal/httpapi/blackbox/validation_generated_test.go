@@ -18,7 +18,6 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/timeout"
 )
 
 // spoofed is sent with every bad request. None of it means anything here.
