@@ -72,6 +72,9 @@ type Harness struct {
 	// Process says how to run an instance of group in a process of its own: by the test
 	// that calls [Serve], with additional environment variables. Nil: it cannot be.
 	Process func(t testing.TB, group string) (test string, environment []string)
+
+	// Unlocked reports whether the store can be written while a process is paused. Nil: it always can.
+	Unlocked func(t testing.TB) bool
 }
 
 type testCase struct {

@@ -178,6 +178,23 @@ func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	members.Until(t, "both again", Lists("child", "here"))
 }
 
+// pause stops p outside of a write, if a write that is stopped keeps the store locked.
+func (h Harness) pause(t testing.TB, p *Process) {
+	t.Helper()
+	Wait(t, "pause outside of a write", func() bool {
+		if err := testbed.Suspend(p.Process); err != nil {
+			t.Fatal(err)
+		}
+		if h.Unlocked == nil || h.Unlocked(t) {
+			return true
+		}
+		if err := testbed.Continue(p.Process); err != nil {
+			t.Fatal(err)
+		}
+		return false
+	})
+}
+
 // stoppedLeaderIsFenced stops a leader for longer than its term can last. It wakes up
 // and writes, and its writes are refused.
 func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
@@ -190,9 +207,7 @@ func stoppedLeaderIsFenced(t testing.TB, h Harness, group string) {
 	var leading sync.WaitGroup
 	leading.Go(func() { record.Lead(ctx, t, Elect(t, i, group, "here"), "here") })
 	record.Stop(first)
-	if err := testbed.Suspend(child.Process); err != nil {
-		t.Fatal(err)
-	}
+	h.pause(t, child)
 	next := record.Await(t, first)
 	if err := testbed.Continue(child.Process); err != nil {
 		t.Fatal(err)
