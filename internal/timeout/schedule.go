@@ -9,8 +9,8 @@ import (
 // Schedule stores timers in the caller's transaction, or, if tx is nil, in a transaction of its own. A timer
 // that is stored already gets the new due time, and is open again with no attempts.
 //
-// The caller calls push after the commit. Push queues the entries of timers that are due in the window; the others need
-// none yet. It does not block and cannot fail. If it is not called, the timers may fire late. If it is called after a
+// The caller calls push after the commit. Push queues the entries of timers that are due in the window, by the clock of this
+// process; the others need none yet. If that clock is far behind, the overdue scan finds them. Push does not block and cannot fail. If it is not called, the timers may fire late. If it is called after a
 // rollback, a claim finds no row.
 //
 // Schedule blocks for the database. It fails with [ErrInvalid] before anything has
