@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
@@ -120,6 +121,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 
 func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, closers *closers, log *slog.Logger) (dlock.Locker, error) {
 	var servers []redis.UniversalClient
+	var asked errgroup.Group // no longer than a second about eviction, as servers may be away
 	for u := range strings.SplitSeq(urls, ",") {
 		rdb, err := redisx.New(u)
 		if err != nil {
@@ -130,8 +132,14 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 			return nil, err
 		}
 		servers = append(servers, rdb)
+		asked.Go(func() error {
+			if err := requireNoEviction(ctx, rdb, log.With(slog.String("server", redacted(u)))); err != nil {
+				return fmt.Errorf("%s: %w", redacted(u), err)
+			}
+			return nil
+		})
 	}
-	if err := keepAll(ctx, servers, log); err != nil {
+	if err := asked.Wait(); err != nil {
 		return nil, err
 	}
 	locker, err := redlock.New(servers, redlock.Config{TTL: leaseTTL})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 )
 
 // rights does what every use of Redis needs: it runs a script that writes.
@@ -18,42 +17,31 @@ var rights = redis.NewScript(`redis.call('SET', KEYS[1], '1', 'PX', 1000) return
 
 const rightsKey = "shop:start"
 
-// errEvicts says that a Redis may delete leases that have not expired.
-var errEvicts = errors.New("may evict locks; set maxmemory-policy to noeviction")
-
 // usable waits until rdb answers, and returns why it cannot be used: the user has no rights, the server is a replica, or
 // it may evict keys.
 func usable(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
 	err := await(ctx, log, func() error { return rights.Run(ctx, rdb, []string{rightsKey}).Err() })
 	switch {
 	case err == nil:
-		return keeps(ctx, rdb, log)
+		return requireNoEviction(ctx, rdb, log)
 	case unreachable(err):
 		return fmt.Errorf("%w: check --redis, and that the server runs", err)
 	}
 	return fmt.Errorf("%w: check --redis, and that its user may run scripts and write", err)
 }
 
-// keeps returns an error that matches errEvicts if rdb may evict keys. If it does not tell, keeps logs a warning.
-func keeps(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
+// requireNoEviction returns an error if rdb may delete leases that have not expired. If the server does not tell, it logs
+// a warning.
+func requireNoEviction(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
 	policy, err := evictionPolicy(ctx, rdb)
 	if err != nil {
 		log.WarnContext(ctx, "redis does not tell its maxmemory-policy: make sure that it is noeviction", slog.String("error", err.Error()))
 		return nil
 	}
 	if policy != "noeviction" {
-		return fmt.Errorf("maxmemory-policy is %s: the server %w", policy, errEvicts)
+		return fmt.Errorf("maxmemory-policy is %s and may evict locks; set it to noeviction", policy)
 	}
 	return nil
-}
-
-// keepAll is keeps for several servers at once. One that is away is asked no longer than a second.
-func keepAll(ctx context.Context, servers []redis.UniversalClient, log *slog.Logger) error {
-	var all errgroup.Group
-	for _, rdb := range servers {
-		all.Go(func() error { return keeps(ctx, rdb, log) })
-	}
-	return all.Wait()
 }
 
 // evictionPolicy asks by INFO, which users of managed servers may run, and otherwise by CONFIG.

@@ -87,7 +87,7 @@ func TestStartRefusesARedisThatCannotServe(t *testing.T) {
 		"replica":           {redis: replica.URL(), line: "READONLY"},
 		"evicts":            {redis: user(t, lru, "unconfigured", "-config"), line: "maxmemory-policy is allkeys-lru"},
 		"evicts, no INFO":   {redis: user(t, lru, "uninformed", "-info"), line: "maxmemory-policy is allkeys-lru"},
-		"evicts in redlock": {redis: whole.URL(), redlock: "redis://127.0.0.1:1/0," + whole.URL() + "," + lru.URL(), line: "allkeys-lru"},
+		"evicts in redlock": {redis: whole.URL(), redlock: "redis://127.0.0.1:1/0," + whole.URL() + "," + lru.URL(), line: lru.URL() + ": maxmemory-policy is allkeys-lru"},
 	} {
 		flags := []string{"serve", "--listen", "127.0.0.1:0", "--database", sqliteURL(t), "--redis", want.redis}
 		if want.redlock != "" {

@@ -140,7 +140,7 @@ func TestPassesOutliveInstances(t *testing.T) {
 	})
 }
 
-// The overdue scan fires a timer that is due before the reconciler looks ahead.
+// The overdue scan fires a timer that is due before the next look-ahead pass.
 func TestCrashBeforePushOfAShortDelay(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

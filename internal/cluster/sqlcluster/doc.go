@@ -34,7 +34,7 @@
 // expired at the next renewal and joins again. An observer that had no answer for half a TTL keeps the old list, and
 // reports it as stale, for two thirds of the TTL or until all earlier members are back (TestOutageIsNotADeath).
 //
-// A process that is paused inside a write keeps a SQLite file locked until it goes on. No instance can then renew or join.
+// A process that is paused inside a write keeps a SQLite file locked until it resumes. Meanwhile no instance can renew or join.
 //
 // A clock of the database that is set forward has the same effect. If it is set back, dead members stay for longer.
 package sqlcluster

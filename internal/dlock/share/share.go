@@ -89,7 +89,7 @@ func (s *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	}
 }
 
-// ask acquires the key from the store, for this caller and those who come after it.
+// ask acquires the key from the store, for this caller and the later ones.
 func (s *Locker) ask(ctx context.Context, q *queue) (turn *dlock.Lease, err error) {
 	failed := errPanicked
 	var lease *dlock.Lease
@@ -160,7 +160,7 @@ func scaled(h dlock.Held) dlock.Held {
 	return h
 }
 
-// pass gives g to the next who waits, if it has another turn.
+// pass gives g to the first waiter, if it has another turn.
 func (s *Locker) pass(q *queue, g *grant) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +184,7 @@ func (s *Locker) drop(q *queue, g *grant) {
 	}
 }
 
-// serve sees to it that those who wait will be served: by a turn, or by an acquisition. It requires mu.
+// serve has the first waiter acquire the key if there is no grant to wait for, and bounds the sharing of a grant. It requires mu.
 func (s *Locker) serve(q *queue) {
 	switch g := q.grant; {
 	case q.asking:
@@ -202,14 +202,14 @@ func (s *Locker) serve(q *queue) {
 	}
 }
 
-// first takes out the first who waits. It requires mu.
+// first removes the first waiter and returns it. It requires mu.
 func (q *queue) first() *waiter {
 	w := q.waiters[0]
 	q.waiters = slices.Delete(q.waiters, 0, 1)
 	return w
 }
 
-// leave takes w out, whose ctx has ended.
+// leave removes w, whose ctx has ended.
 func (s *Locker) leave(q *queue, w *waiter) error {
 	s.mu.Lock()
 	at := slices.Index(q.waiters, w)

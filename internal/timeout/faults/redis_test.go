@@ -7,6 +7,7 @@ import (
 
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/timeout"
 )
 
 // Redis forgets everything, again and again, while orders come in and expire.
@@ -25,6 +26,21 @@ func TestFlushAllUnderLoad(t *testing.T) {
 	if times == 0 {
 		t.Error("the index was never flushed")
 	}
+
+	push, err := a.Schedule(t.Context(), nil, timeout.Timer{Kind: kind, ID: "late", Due: time.Now().Add(50 * time.Second)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	push()
+	indexed := func() bool {
+		all, err := a.Stats(t.Context())
+		return err == nil && len(all) == 1 && all[0].Pending == 1
+	}
+	w.wait("the timer is in the index", indexed)
+	if err := b.rdb.FlushAll(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	w.wait("a pass has written the index again", indexed)
 }
 
 // Redis is away for a while. Orders are placed as ever, and expire from the database alone.

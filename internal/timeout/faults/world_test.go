@@ -128,8 +128,7 @@ func within(ctx context.Context, d time.Duration, ok func() bool) bool {
 }
 
 // promised is how long something may take that costs d by design, on a machine that is busy with other tests and pauses
-// for seconds. At the usual size that is less than the interval of the reconciler. So the reconciler does not hide a
-// missing repair.
+// for seconds. Look-ahead passes leave overdue timers to the overdue scan, so they hide no missing repair.
 func promised(d time.Duration) time.Duration {
 	return d + time.Duration(testbedtest.Size(45, 60))*time.Second
 }

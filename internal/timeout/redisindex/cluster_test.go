@@ -71,7 +71,7 @@ func clusterFailover(t *testing.T, c *testbed.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The replica has everything before the master dies: what it lacks is the reconciler's.
+	// The replica has everything before the master dies: what it lacks comes with the next look-ahead pass.
 	if err := client(t, "redis://"+master.Addr()).Wait(t.Context(), 1, 10*time.Second).Err(); err != nil {
 		t.Fatal(err)
 	}
