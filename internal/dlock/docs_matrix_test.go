@@ -43,7 +43,7 @@ func backends() []backend {
 	return []backend{
 		{"memlock", []reflect.Type{
 			reflect.TypeFor[*memlock.Locker](), reflect.TypeFor[*memlock.RW](),
-			reflect.TypeFor[*memlock.Semaphore](), reflect.TypeFor[*memlock.Cond](),
+			reflect.TypeFor[*memlock.Cond](),
 		}, ""},
 		{"redislock", []reflect.Type{
 			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redisrw.RW](),

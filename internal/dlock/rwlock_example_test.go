@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
 )
 
@@ -35,7 +36,7 @@ func ExampleRWLocker() {
 // The textbook's read/write lock, of a mutex and ten permits.
 func Example_textbookRW() {
 	ctx := context.Background()
-	permits := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 10})
+	permits := memsem.New(memsem.Config{Permits: 10})
 	rw := textbookRW{memlock.New(memlock.Config{}), permits, 10}
 
 	writer, _ := rw.Acquire(ctx, "prices") // the mutex and all ten permits

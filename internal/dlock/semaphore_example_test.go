@@ -6,14 +6,14 @@ import (
 	"fmt"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
 )
 
 // At most three requests work on a hot product at a time. One more is turned
 // away at once instead of queueing up behind them.
 func ExampleSemaphore() {
 	ctx := context.Background()
-	var permits dlock.Semaphore = memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 3})
+	var permits dlock.Semaphore = memsem.New(memsem.Config{Permits: 3})
 
 	large, _ := permits.Acquire(ctx, "sku-1", 2)
 	small, _ := permits.TryAcquire(ctx, "sku-1", 1)
@@ -33,7 +33,7 @@ func ExampleSemaphore() {
 // The number of permits follows what the database can take.
 func ExampleResizer() {
 	ctx := context.Background()
-	permits := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 1})
+	permits := memsem.New(memsem.Config{Permits: 1})
 	first, _ := permits.TryAcquire(ctx, "sku-1", 1)
 	defer first.Release(ctx)
 
@@ -52,7 +52,7 @@ func ExampleResizer() {
 // A semaphore with one permit is a lock.
 func ExampleMutex() {
 	ctx := context.Background()
-	locker := dlock.Mutex(memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 1}))
+	locker := dlock.Mutex(memsem.New(memsem.Config{Permits: 1}))
 	err := dlock.Do(ctx, locker, "sku-1", func(ctx context.Context, _ dlock.Fence) error {
 		_, err := locker.TryAcquire(ctx, "sku-1")
 		return err // this is another owner, even in the same process

@@ -9,13 +9,14 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
 )
 
 func TestTextbookRW(t *testing.T) {
 	const readers = 30 // more than a conformance test has at once
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
-	s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: readers, TTL: 10 * time.Second})
+	s := memsem.New(memsem.Config{Permits: readers, TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{
 		New:    func(testing.TB) dlock.RWLocker { return textbookRW{l, s, readers} },
 		TTL:    10 * time.Second,
@@ -32,7 +33,7 @@ func TestTextbookRWLosesAPart(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
 				l := memlock.New(memlock.Config{})
-				s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: 4})
+				s := memsem.New(memsem.Config{Permits: 4})
 				rw := textbookRW{l, s, 4}
 				lease, err := rw.Acquire(ctx, "k")
 				if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -188,7 +189,7 @@ func TestMemlockResizeHistory(t *testing.T) {
 	const permits = 4
 	h := dlocktest.NewHistory()
 	synctest.Test(t, func(t *testing.T) {
-		s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: permits, TTL: 10 * time.Millisecond})
+		s := memsem.New(memsem.Config{Permits: permits, TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(1), Rounds: 200, Permits: permits, Hold: 30 * time.Millisecond,
 			MaxWait: time.Hour, Seed: dlocktest.Seed(t),

@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -222,7 +223,7 @@ func TestMemlockSemaphoreHistory(t *testing.T) {
 	const permits = 4
 	h := dlocktest.NewHistory()
 	synctest.Test(t, func(t *testing.T) {
-		s := memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: permits, TTL: 10 * time.Millisecond})
+		s := memsem.New(memsem.Config{Permits: permits, TTL: 10 * time.Millisecond})
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Permits: permits, Hold: 30 * time.Millisecond,
 			MaxWait: time.Hour, Seed: dlocktest.Seed(t),

@@ -3,9 +3,8 @@
 //
 // # Data
 //
-// A key of a [Locker] has a holder, with the time at which its grant expires, and a queue of waiters. A key of a
-// [Semaphore] has any number of holders, a key of an [RW] a writer or readers, each with its own time. A key
-// without holders and waiters has no entry.
+// A key of a [Locker] has a holder, with the time at which its grant expires, and a queue of waiters. A key of an [RW]
+// has a writer or readers, each with its own time. A key without holders and waiters has no entry.
 //
 // # Operations
 //

@@ -40,7 +40,7 @@ type hold struct {
 	until time.Time // when the grant expires
 }
 
-// grant is what a waiter gets. That of a [Semaphore] has no hold.
+// grant is what a waiter gets.
 type grant struct {
 	*hold
 	fence dlock.Fence

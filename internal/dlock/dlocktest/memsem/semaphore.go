@@ -1,4 +1,6 @@
-package memlock
+// Package memsem is a semaphore in the memory of one process, for tests and examples. It uses the clock of package
+// time, so it runs in a synctest bubble. A service of one process has golang.org/x/sync/semaphore for that.
+package memsem
 
 import (
 	"cmp"
@@ -12,8 +14,8 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// SemaphoreConfig is the configuration of a [Semaphore].
-type SemaphoreConfig struct {
+// Config is the configuration of a [Semaphore].
+type Config struct {
 	Permits int           // how many permits each key has; 0 means 1
 	TTL     time.Duration // how long a grant lasts without renewal; 0 means 30 s
 }
@@ -38,8 +40,8 @@ var (
 	_ dlock.Resizer   = (*Semaphore)(nil)
 )
 
-// NewSemaphore returns a Semaphore of which nothing is held.
-func NewSemaphore(cfg SemaphoreConfig) *Semaphore {
+// New returns a Semaphore of which nothing is held.
+func New(cfg Config) *Semaphore {
 	s := &Semaphore{
 		permits: cmp.Or(cfg.Permits, 1),
 		ttl:     cmp.Or(cfg.TTL, 30*time.Second),
@@ -58,13 +60,13 @@ func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.L
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
-		return nil, fmt.Errorf("memlock: %w", err)
+		return nil, fmt.Errorf("memsem: %w", err)
 	}
 	p := s.pool(key)
 	defer s.forget(key, p)
 	s.serve(key, p)
 	if len(p.queue) > 0 || n > s.free(key, p) {
-		return nil, fmt.Errorf("memlock: %d permits of %q: %w", n, key, dlock.ErrHeld)
+		return nil, fmt.Errorf("memsem: %d permits of %q: %w", n, key, dlock.ErrHeld)
 	}
 	return s.lease(ctx, key, s.grant(p, n)), nil
 }
@@ -77,7 +79,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 	s.mu.Lock()
 	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
 		s.mu.Unlock()
-		return nil, fmt.Errorf("memlock: %w", err)
+		return nil, fmt.Errorf("memsem: %w", err)
 	}
 	p, w := s.pool(key), &permitWaiter{n: n, granted: make(chan verdict, 1)}
 	p.queue = append(p.queue, w)
@@ -107,7 +109,7 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 		return dlock.Ended(ctx)
 	}
 	if permits < 1 {
-		return fmt.Errorf("memlock: resize %q to %d: %w", key, permits, dlock.ErrInvalidPermits)
+		return fmt.Errorf("memsem: resize %q to %d: %w", key, permits, dlock.ErrInvalidPermits)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

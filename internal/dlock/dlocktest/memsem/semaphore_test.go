@@ -1,4 +1,4 @@
-package memlock_test
+package memsem_test
 
 import (
 	"sync"
@@ -8,26 +8,29 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/dlocktest/memsem"
+	"example.com/shop/internal/testbed/testbedtest"
 )
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 // services are semaphores in memory, one service per number of permits.
 type services struct {
 	mu        sync.Mutex
-	byPermits map[int]*memlock.Semaphore
+	byPermits map[int]*memsem.Semaphore
 }
 
-func (s *services) get(permits int) *memlock.Semaphore {
+func (s *services) get(permits int) *memsem.Semaphore {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.byPermits[permits] == nil {
-		s.byPermits[permits] = memlock.NewSemaphore(memlock.SemaphoreConfig{Permits: permits, TTL: 10 * time.Second})
+		s.byPermits[permits] = memsem.New(memsem.Config{Permits: permits, TTL: 10 * time.Second})
 	}
 	return s.byPermits[permits]
 }
 
 func TestSemaphore(t *testing.T) {
-	s := services{byPermits: map[int]*memlock.Semaphore{}}
+	s := services{byPermits: map[int]*memsem.Semaphore{}}
 	dlocktest.RunSemaphore(t, dlocktest.SemaphoreHarness{
 		New: func(_ testing.TB, permits int) dlock.Semaphore { return s.get(permits) },
 		TTL: 10 * time.Second,
@@ -43,7 +46,7 @@ func TestSemaphore(t *testing.T) {
 
 // A semaphore with one permit is a lock.
 func TestMutex(t *testing.T) {
-	s := memlock.NewSemaphore(memlock.SemaphoreConfig{TTL: 10 * time.Second})
+	s := memsem.New(memsem.Config{TTL: 10 * time.Second})
 	dlocktest.Run(t, dlocktest.Harness{
 		New:    func(testing.TB) dlock.Locker { return dlock.Mutex(s) },
 		TTL:    10 * time.Second,

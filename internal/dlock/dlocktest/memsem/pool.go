@@ -1,4 +1,4 @@
-package memlock
+package memsem
 
 import (
 	"cmp"
@@ -15,6 +15,12 @@ import (
 type pool struct {
 	held  map[dlock.Fence]*permits
 	queue []*permitWaiter
+}
+
+// grant is what a waiter gets.
+type grant struct {
+	fence dlock.Fence
+	sent  time.Time
 }
 
 // permits are what one lease holds.
@@ -79,7 +85,7 @@ func (s *Semaphore) refuse(key string, p *pool) {
 	p.queue = slices.DeleteFunc(p.queue, func(w *permitWaiter) bool {
 		err := driver.CheckPermits(key, w.n, s.limit(key))
 		if err != nil {
-			w.granted <- verdict{err: fmt.Errorf("memlock: resized: %w", err)}
+			w.granted <- verdict{err: fmt.Errorf("memsem: resized: %w", err)}
 		}
 		return err != nil
 	})
@@ -92,7 +98,7 @@ func (s *Semaphore) forget(key string, p *pool) {
 	}
 }
 
-// grant gives n permits to a new owner, with a token as that of a [Locker].
+// grant gives n permits to a new owner. The token follows the clock, as that of other backends does.
 func (s *Semaphore) grant(p *pool, n int) grant {
 	now := time.Now()
 	s.last = max(s.last+1, uint64(now.UnixMicro()))
