@@ -157,10 +157,6 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes a quarter of an hour.
 	cd bench && go run ./orders -out ../docs/benchmarks/results $(ARGS)
 
-.PHONY: bench-quick
-bench-quick: ## Run bench-orders at the smallest size, to see that it runs; the tests run the other two so.
-	cd bench && go run ./orders -strategies conditional,redis-cohort -instances 2 -connections 8 -crowd 0 -rounds 1 -duration 1s -warmup 200ms
-
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum
 	cd loadtest && go build -o ../.bin/k6 go.k6.io/k6/v2
@@ -176,6 +172,6 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: check lint lint-api gen-check test build api-client demo bench-quick ## Run everything that has to pass before a merge.
+ci: check lint lint-api gen-check test build api-client demo ## Run everything that has to pass before a merge.
 	tools/faults.sh path
 	$(MAKE) loadtest

@@ -20,7 +20,7 @@ var infrastructure = []string{
 // shop is what a package does not know that could be lifted out of this repository.
 var shop = []string{
 	module + "order", module + "stock", module + "sqlstore", module + "httpapi", module + "redisstock", module + "telemetry",
-	module + "demo", module + "throughput", module + "lab", module + "fleet", module + "app", module + "cli", "example.com/shop/cmd",
+	module + "demo", module + "lab", module + "fleet", module + "app", module + "cli", "example.com/shop/cmd",
 }
 
 // borders is what a package must not reach by any way.

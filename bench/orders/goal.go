@@ -3,13 +3,14 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
-	"example.com/shop/internal/throughput"
+	"example.com/shop/bench/throughput"
 )
 
 // goal is a ratio that is to be reached, if it has a target, and what was.
@@ -73,13 +74,13 @@ func rate(r throughput.Round) float64 { return r.OrdersPerSecond }
 
 // table writes the goals into a folder as a page, which says so if something kept the others from being
 // measured.
-func table(goals []goal, incomplete error, where throughput.Machine, folder string) error {
+func table(stdout io.Writer, goals []goal, incomplete error, where throughput.Machine, folder string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Ratios\n\n%d CPUs, %s/%s, %s, commit %s, %s, load generator included.\n\n"+
 		"## How to read it\n\nA ratio is the median of the pairs in brackets. Both runs of a pair take place one after the other.\n\n## Ratios to targets\n\n",
 		where.CPUs, where.OS, where.Arch, where.Go, cmp.Or(where.Commit, "unknown"), where.Time)
 	fmt.Fprintln(&b, "| ratio | wanted | measured | reached |\n|---|---|---|---|")
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	for _, g := range goals {
 		var pairs []string
 		for _, p := range g.pairs {

@@ -1,7 +1,7 @@
-// Command throughput is shop lab throughput with two more variants. In these, each order takes one lock of redsync,
-// or of bsm/redislock, as their READMEs show it.
+// Command orders writes the report of package throughput with two more variants. In these, each order takes one lock of
+// redsync, or of bsm/redislock, as their READMEs show it.
 //
-//	cd bench && go run ./orders --out ../docs/benchmarks/results
+//	cd bench && go run ./orders -out ../docs/benchmarks/results
 //
 // It builds the service first, and needs the servers that the tests need. The lock encloses the transaction of naive,
 // so only the lock differs. A second report, in the folder crowd, has four times as many buyers. A third report, in
@@ -15,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,47 +24,46 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/throughput"
+	"example.com/shop/bench/throughput"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	run := measure
-	args := os.Args[1:]
-	if len(args) > 0 && args[0] == "serve" {
-		run, args = serve, args[1:]
+	var err error
+	if args := os.Args[1:]; len(args) > 0 && args[0] == "serve" {
+		err = serve(ctx, args[1:])
+	} else {
+		err = measure(ctx, args, os.Stdout)
 	}
-	err := run(ctx, args)
 	stop()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "throughput:", err)
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "orders:", err)
 		os.Exit(1)
 	}
 }
 
-func measure(ctx context.Context, args []string) error {
+func measure(ctx context.Context, args []string, stdout io.Writer) error {
 	c := throughput.Config{Log: os.Stderr}
-	f := flag.NewFlagSet("throughput", flag.ExitOnError)
+	f := flag.NewFlagSet("orders", flag.ContinueOnError)
 	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes twenty minutes more")
 	only := f.String("only", "", "regular expression for the ratios of pairs of runs, see reach.go; measures these alone, and writes no file")
 	strategies := f.String("strategies", "naive,conditional,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
+	stores := f.String("stores", "mariadb,redis", "servers to start, of mariadb or sqlite, redis, redlock, zookeeper and etcd")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional; with -reach, after the other ratios")
-	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
-	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
+	loadVars(f, &c)
 	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
-	f.IntVar(&c.Rounds, "rounds", 3, "turns of each variant")
-	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
-	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
-	f.DurationVar(&c.WarmUp, "warmup", 2*time.Second, "before each turn")
 	if err := f.Parse(args); err != nil {
 		return err
 	}
 	if *onlyJSON {
 		c.Log = nil
 	}
-	c.Strategies = strings.Split(*strategies, ",")
+	c.Strategies, c.Stores = strings.Split(*strategies, ","), strings.Split(*stores, ",")
+	if err := c.Validate(); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "shop-throughput-")
 	if err != nil {
 		return err
@@ -78,12 +78,8 @@ func measure(ctx context.Context, args []string) error {
 	if err := buildService(ctx, c.Executable); err != nil {
 		return err
 	}
-	own, err := os.Executable()
-	if err != nil {
+	if c.Peers, err = peers(); err != nil {
 		return err
-	}
-	for _, library := range libraries {
-		c.Peers = append(c.Peers, throughput.Peer{Name: library.name, Executable: own, Args: []string{"--library", library.name}, Strategy: strategy})
 	}
 	if *only != "" {
 		wanted, err := regexp.Compile(*only)
@@ -91,7 +87,7 @@ func measure(ctx context.Context, args []string) error {
 			return err
 		}
 		goals, err := pairs(ctx, c, wanted)
-		return errors.Join(err, table(goals, err, throughput.Machine{}, ""))
+		return errors.Join(err, table(stdout, goals, err, throughput.Machine{}, ""))
 	}
 	reports, err := runs(ctx, c, *crowd, *out)
 	if err != nil {
@@ -99,17 +95,50 @@ func measure(ctx context.Context, args []string) error {
 	}
 	if *all {
 		goals, err := reach(ctx, c, reports)
-		if err := errors.Join(err, table(goals, err, reports[0].Machine, *out)); err != nil {
+		if err := errors.Join(err, table(stdout, goals, err, reports[0].Machine, *out)); err != nil {
 			return err
 		}
 	}
 	if *onlyJSON {
-		return json.NewEncoder(os.Stdout).Encode(reports)
+		return errors.Join(json.NewEncoder(stdout).Encode(reports), exact(reports))
 	}
 	for _, r := range reports {
-		fmt.Fprint(os.Stdout, r.Markdown())
+		fmt.Fprint(stdout, r.Markdown())
+	}
+	return exact(reports)
+}
+
+// exact is an error if a strategy that must be exact was not, or a request failed.
+func exact(reports []throughput.Report) error {
+	for _, r := range reports {
+		if !r.OK() {
+			return fmt.Errorf("%d connections, %d SKUs: a strategy that must be exact was not, or a request failed", r.Load.Connections, r.Load.SKUs)
+		}
 	}
 	return nil
+}
+
+// loadVars defines the flags of the load.
+func loadVars(f *flag.FlagSet, c *throughput.Config) {
+	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
+	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
+	f.IntVar(&c.SKUs, "skus", 1, "sold at the same time")
+	f.IntVar(&c.Catalog, "catalog", 0, "SKUs on sale that nobody orders")
+	f.IntVar(&c.Open, "open", 0, "orders that stay open, placed before the first turn")
+	f.BoolVar(&c.Keys, "keys", false, "send an Idempotency-Key with each order")
+	f.IntVar(&c.Rounds, "rounds", 3, "turns of each variant")
+	f.IntVar(&c.Rate, "rate", 0, "orders per second that arrive by the clock (default: a closed loop)")
+	f.DurationVar(&c.Duration, "duration", 5*time.Second, "of a turn")
+	f.DurationVar(&c.WarmUp, "warmup", 2*time.Second, "before each turn")
+}
+
+// peers are the variants that sell under the locks of libraries: this program is their instance.
+func peers() (all []throughput.Peer, err error) {
+	own, err := os.Executable()
+	for _, l := range libraries {
+		all = append(all, throughput.Peer{Name: l.name, Executable: own, Args: []string{"--library", l.name}, Strategy: strategy})
+	}
+	return all, err
 }
 
 // buildService builds the shop of this checkout.

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/shop/internal/throughput"
+	"example.com/shop/bench/throughput"
 )
 
 // reach measures all goals. The first come from the runs of all variants; the others from

@@ -64,8 +64,6 @@ func TestTypingErrorsGetASuggestion(t *testing.T) {
 		"serve -listen :80":                `serve: unknown flag -listen: did you mean --listen?`,
 		"serve --auth key":                 `serve: --auth "key": did you mean keys?`,
 		"demo --strategies naiv":           `demo: --strategies "naiv": unknown "naiv": did you mean naive?`,
-		"lab throughput --strategies lau":  `lab throughput: --strategies "lau": unknown "lau": did you mean lua?`,
-		"lab throughput --stores mariabd":  `lab throughput: --stores "mariabd": unknown "mariabd": did you mean mariadb?`,
 		"events --types order,stok":        `events: --types "order,stok": unknown "stok": did you mean stock?`,
 		"completion":                       "completion: missing command: want bash, zsh, fish, powershell",
 		"completion bsh":                   `completion: unknown command "bsh": did you mean bash, zsh or fish?`,

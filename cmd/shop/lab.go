@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/lab"
 )
 
-// labCommand opens the control room. Its subcommands are experiments and measurements.
+// labCommand opens the control room. Its subcommands are experiments.
 func labCommand() cli.Command {
 	return cli.Command{
 		Name: "lab", Summary: "Watch instances sell in the browser, and break them",
@@ -21,7 +21,7 @@ func labCommand() cli.Command {
 			{Purpose: "Five instances, with real servers that are installed here", Line: "shop lab --instances 5 --all"},
 			{Purpose: "A fixed address, and a Redis that runs already", Line: "shop lab --listen 127.0.0.1:8090 --redis redis://127.0.0.1:6379/0"},
 		},
-		Commands: []cli.Command{listLabsCommand(), runLabCommand(lab.All()), throughputCommand(), workerCommand()},
+		Commands: []cli.Command{listLabsCommand(), runLabCommand(lab.All()), workerCommand()},
 		Define: func(f *cli.Flags) cli.Run {
 			c := &controlroom.Config{Stores: fleet.StoresConfig{Embed: true}}
 			f.StringVar(&c.Listen, "listen", "127.0.0.1:0", "`HOST:PORT`: serve the page at this loopback address; port 0 takes a free one")

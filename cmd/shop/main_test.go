@@ -97,7 +97,6 @@ var badCommandLines = [][]string{
 	{"lab", "--instances", "0"},
 	{"lab", "--redis", "127.0.0.1"},
 	{"lab", "no-such"},
-	{"lab", "throughput", "--out", "/dev/null/folder"},
 }
 
 func TestBadCommandLines(t *testing.T) {

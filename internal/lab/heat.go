@@ -22,19 +22,19 @@ func heatLab() Lab {
 			"conditional UPDATE make the others wait. Orders that wait in one process share its next transaction, so heat makes their batches larger. " +
 			"A strategy with a lease pays for one lease per SKU, so its batches gain with heat.",
 		Cure: "Take conditional for most SKUs: it is exact and repeats nothing. Keep optimistic for rows that two transactions seldom need at once. Compare " +
-			"batch on your own machines before you take it: shop lab throughput measures all strategies under a long load.",
+			"batch on your own machines before you take it: make bench-orders measures all strategies under a long load.",
 		Links: []Link{
 			{"optimistic: the version check", "internal/sqlstore/version.go"},
 			{"pessimistic: the row lock", "internal/sqlstore/row_lock.go"},
 			{"conditional", "internal/sqlstore/conditional.go"},
 			{"batch: lock cohorting", "internal/order/commit_lane.go"},
 			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
-			{"the measurement under a long load", "internal/throughput/lab.go"},
+			{"the measurement under a long load", "bench/throughput/throughput.go"},
 		},
 		Exercises: [3]string{
 			"Where would a backoff between two optimistic attempts help, and whom would it hurt?",
 			"Split the units of a hot SKU over 16 rows. What must an order do when no row has enough?",
-			"Run shop lab throughput with a rate below the limit of all strategies. Which differences remain in the latencies?",
+			"Run make bench-orders with a -rate below the limit of all strategies. Which differences remain in the latencies?",
 		},
 		Script: runHeat, worker: heatWorker,
 	}
