@@ -133,7 +133,7 @@ func TestOnePostIsOneTrace(t *testing.T) {
 func TestLabRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"want list, run, ":             {"no-such"},
+		"want list, run":               {"no-such"},
 		"accepts 0 arg(s), received 1": {"list", "more"},
 	} {
 		code, stdout, stderr := call(t, noEnv, append([]string{"lab"}, args...)...)
