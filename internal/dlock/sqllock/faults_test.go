@@ -21,7 +21,7 @@ func TestErrors(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, _, _ := scripted(t)
 		for _, number := range []uint16{1205, 1213, 1020} {
-			s.play(func(n int, _ string) error {
+			s.Play(func(n int, _ string) error {
 				if n < 3 {
 					return refused(number)
 				}
@@ -30,7 +30,7 @@ func TestErrors(t *testing.T) {
 			take(t, l, "k").Release(t.Context())
 		}
 		for _, number := range []uint16{1064, 1146, 1290} {
-			s.play(func(int, string) error { return refused(number) }, nil)
+			s.Play(func(int, string) error { return refused(number) }, nil)
 			for _, acquire := range []func(context.Context, string) (*dlock.Lease, error){l.TryAcquire, l.Acquire} {
 				_, err := acquire(t.Context(), "k")
 				e, ok := errors.AsType[*mysql.MySQLError](err)
@@ -39,7 +39,7 @@ func TestErrors(t *testing.T) {
 				}
 			}
 		}
-		s.play(nil, nil)
+		s.Play(nil, nil)
 		take(t, l, "k").Release(t.Context())
 	})
 }
@@ -50,14 +50,14 @@ func TestRenewalWithoutAnAnswer(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, _, _ := scripted(t)
 		lease := take(t, l, "k")
-		s.play(nil, func(n int, _ string) error {
+		s.Play(nil, func(n int, _ string) error {
 			if n%2 == 0 {
 				return mysql.ErrInvalidConn
 			}
 			return nil
 		})
-		testbedtest.Eventually(t, "renewals", func() bool { return len(s.sent()) >= 4 })
-		s.play(nil, nil)
+		testbedtest.Eventually(t, "renewals", func() bool { return len(s.Sent()) >= 4 })
+		s.Play(nil, nil)
 		if err := lease.Release(t.Context()); err != nil {
 			t.Errorf("Release = %v", err)
 		}
@@ -70,7 +70,7 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, other, _ := scripted(t)
 		lease := take(t, l, "k")
-		s.play(func(n int, _ string) error {
+		s.Play(func(n int, _ string) error {
 			if n < 2 { // the release, and the first attempt to make up for it
 				return mysql.ErrInvalidConn
 			}
@@ -162,7 +162,7 @@ func TestValidityCountsFromBeforeTheStatement(t *testing.T) {
 		const ttl = 2 * ttl // its margin of a tenth is enough for a timer that is late
 		l, s, _, _ := scriptedFor(t, ttl)
 		take(t, l, "other").Release(t.Context()) // connected
-		s.play(func(n int, _ string) error {
+		s.Play(func(n int, _ string) error {
 			if n > 0 {
 				return refused(1290)
 			}

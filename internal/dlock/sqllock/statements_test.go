@@ -64,9 +64,9 @@ func TestStatements(t *testing.T) {
 		l, s, other, _ := scriptedFor(t, time.Hour) // nothing is renewed meanwhile
 		count := func(what string, want int, f func()) {
 			t.Helper()
-			s.play(nil, nil)
+			s.Play(nil, nil)
 			f()
-			if sent := s.sent(); len(sent) != want {
+			if sent := s.Sent(); len(sent) != want {
 				t.Errorf("%s: %d statements, want %d: %q", what, len(sent), want, sent)
 			}
 		}
@@ -91,7 +91,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 			leases = append(leases, take(t, l, fmt.Sprint("key-", i)))
 		}
 		start := time.Now()
-		s.play(nil, nil)
+		s.Play(nil, nil)
 		exec(t, pool, "UPDATE leases SET expires_at = 1 WHERE name = 'key-7'")
 		select {
 		case <-leases[7].Done():
@@ -99,7 +99,7 @@ func TestRenewalsShareAStatement(t *testing.T) {
 			t.Error("the holder is not notified of the loss")
 		}
 		renewals := 0
-		for _, statement := range s.sent() {
+		for _, statement := range s.Sent() {
 			if strings.HasPrefix(statement, "UPDATE") {
 				renewals++
 			}

@@ -3,7 +3,6 @@ package sqllock_test
 import (
 	"context"
 	"crypto/rand"
-	"database/sql/driver"
 	"errors"
 	"strings"
 	"sync"
@@ -27,7 +26,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 		l, s, other, _ := scripted(t)
 		held := take(t, other, "k")
 		lost := make(chan struct{})
-		s.play(nil, func(n int, statement string) error {
+		s.Play(nil, func(n int, statement string) error {
 			if n > 1 && strings.HasPrefix(statement, "INSERT") && !closed(lost) {
 				close(lost)
 				return mysql.ErrInvalidConn
@@ -42,7 +41,7 @@ func TestWaiterFindsItsGrant(t *testing.T) {
 			}
 			granted <- lease
 		}()
-		testbedtest.Eventually(t, "a look", func() bool { return len(s.sent()) > 2 })
+		testbedtest.Eventually(t, "a look", func() bool { return len(s.Sent()) > 2 })
 		held.Release(t.Context())
 		lease := <-granted
 		if lease == nil {
@@ -65,8 +64,8 @@ func TestWaitersPollOneByOne(t *testing.T) {
 		st := mariaDB(testbedtest.Database(t))
 		st.create(t)
 		other := st.locker(t, sqllock.Config{TTL: ttl})
-		s := new(script)
-		st.wrap = func(c driver.Connector) driver.Connector { return connector{c, s} }
+		s := new(testbedtest.SQLScript)
+		st.wrap = s.Wrap
 		const step = 50 * time.Millisecond
 		l := st.locker(t, sqllock.Config{TTL: ttl, Retry: backoff.Decorrelated{Min: step, Max: step}})
 		held := take(t, other, "k")
@@ -80,11 +79,11 @@ func TestWaitersPollOneByOne(t *testing.T) {
 				}
 			})
 		}
-		testbedtest.Eventually(t, "the first to wait", func() bool { return len(s.sent()) > 3 })
+		testbedtest.Eventually(t, "the first to wait", func() bool { return len(s.Sent()) > 3 })
 		start := time.Now()
-		s.play(nil, nil)
+		s.Play(nil, nil)
 		<-time.After(10 * step)
-		if looks, most := len(s.sent()), 2+int(time.Since(start)/step); looks > most {
+		if looks, most := len(s.Sent()), 2+int(time.Since(start)/step); looks > most {
 			t.Errorf("%d waiters polled %d times, want %d at most", waiters, looks, most)
 		}
 		cancel()
@@ -126,9 +125,9 @@ func TestLateAttemptOfAHolderIsRolledBack(t *testing.T) {
 			}
 			granted <- lease
 		}()
-		testbedtest.Eventually(t, "the waiter to look", func() bool { return len(s.sent()) > 3 })
+		testbedtest.Eventually(t, "the waiter to look", func() bool { return len(s.Sent()) > 3 })
 		var late, owner string
-		s.play(func(_ int, statement string) error {
+		s.Play(func(_ int, statement string) error {
 			if late == "" && strings.HasPrefix(statement, "INSERT") {
 				late = statement
 				return mysql.ErrInvalidConn
@@ -138,7 +137,7 @@ func TestLateAttemptOfAHolderIsRolledBack(t *testing.T) {
 			if !strings.HasPrefix(statement, "UPDATE leases SET owner = ''") {
 				return nil
 			}
-			s.play(nil, nil)
+			s.Play(nil, nil)
 			_, err := pool.ExecContext(t.Context(), late, "k", owner, ttl.Microseconds())
 			return err
 		})
@@ -169,7 +168,7 @@ func TestPanicLeavesNoCaller(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		l, s, _, _ := scripted(t)
 		key := rand.Text()
-		s.play(func(int, string) error { panic("in the driver") }, nil)
+		s.Play(func(int, string) error { panic("in the driver") }, nil)
 		func() {
 			defer func() {
 				if recover() == nil {
@@ -178,7 +177,7 @@ func TestPanicLeavesNoCaller(t *testing.T) {
 			}()
 			l.Acquire(t.Context(), key)
 		}()
-		s.play(nil, nil)
+		s.Play(nil, nil)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 		defer cancel()
 		lease, err := l.Acquire(ctx, key)

@@ -18,11 +18,13 @@ import (
 )
 
 // faulty returns a store on MariaDB whose statements fail as the script says, and one whose do not.
-func faulty(t *testing.T) (broken, sane timeout.Store, s *script, pool *sql.DB) {
+func faulty(t *testing.T) (broken, sane timeout.Store, s *testbedtest.SQLScript, pool *sql.DB) {
 	t.Helper()
 	address := testbedtest.Database(t)
 	sane = client(t, openMariaDB(t, address, nil), sqltimers.MySQL)
-	pool, s = scripted(t, connectorTo(t, address, nil))
+	s = new(testbedtest.SQLScript)
+	pool = sql.OpenDB(s.Wrap(connectorTo(t, address, nil)))
+	t.Cleanup(func() { pool.Close() })
 	broken, err := sqltimers.New(pool, sqltimers.MySQL)
 	if err != nil {
 		t.Fatal(err)
@@ -47,20 +49,20 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 	ctx := t.Context()
 	for _, number := range []uint16{1205, 1213, 1020} {
 		insert(t, sane, time.UnixMilli(1e12), 0, []string{"a"})
-		s.play(func(n int, statement string) error {
+		s.Play(func(n int, statement string) error {
 			if n < 5 && strings.HasPrefix(statement, "UPDATE") {
 				return refused(number) // after the SELECT of each transaction
 			}
 			return nil
-		})
+		}, nil)
 		claimed, err := store.ClaimOverdue(ctx, kind, timeout.Base, time.Now(), time.Now(), 10)
 		if err != nil || len(claimed) != 1 || claimed[0].Attempt != 1 {
 			t.Errorf("%d: claimed %v, %v; want the timer once", number, claimed, err)
 		}
-		s.play(func(int, string) error { return refused(number) })
+		s.Play(func(int, string) error { return refused(number) }, nil)
 		_, err = store.Delete(ctx, nil, kind, []string{"a"}, nil)
-		if !errors.Is(err, timeout.ErrUnavailable) || s.count() != 6 {
-			t.Errorf("%d: %v after %d tries, want ErrUnavailable after 6", number, err, s.count())
+		if !errors.Is(err, timeout.ErrUnavailable) || len(s.Sent()) != 6 {
+			t.Errorf("%d: %v after %d tries, want ErrUnavailable after 6", number, err, len(s.Sent()))
 		}
 		_, err = store.List(ctx, timeout.Filter{})
 		if !errors.Is(err, timeout.ErrUnavailable) {
@@ -72,15 +74,15 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	t.Parallel()
 	store, _, s, _ := faulty(t)
-	s.play(func(int, string) error { return refused(1064) })
+	s.Play(func(int, string) error { return refused(1064) }, nil)
 	err := store.Insert(t.Context(), nil, timeout.Base, "", timersOf([]string{"a"}))
-	if err == nil || errors.Is(err, timeout.ErrUnavailable) || s.count() != 1 {
-		t.Errorf("%v after %d tries, want another error after 1", err, s.count())
+	if err == nil || errors.Is(err, timeout.ErrUnavailable) || len(s.Sent()) != 1 {
+		t.Errorf("%v after %d tries, want another error after 1", err, len(s.Sent()))
 	}
-	s.play(func(int, string) error { return refused(1290) }) // read only: no use to try again at once
+	s.Play(func(int, string) error { return refused(1290) }, nil) // read only: no use to try again at once
 	err = store.Insert(t.Context(), nil, timeout.Base, "", timersOf([]string{"a"}))
-	if !errors.Is(err, timeout.ErrUnavailable) || s.count() != 1 {
-		t.Errorf("%v after %d tries, want ErrUnavailable after 1", err, s.count())
+	if !errors.Is(err, timeout.ErrUnavailable) || len(s.Sent()) != 1 {
+		t.Errorf("%v after %d tries, want ErrUnavailable after 1", err, len(s.Sent()))
 	}
 }
 
@@ -93,11 +95,11 @@ func TestNoRetryInTheCallersTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	s.play(func(int, string) error { return refused(1213) })
+	s.Play(func(int, string) error { return refused(1213) }, nil)
 	err = store.Insert(t.Context(), tx, timeout.Base, "", timersOf([]string{"a"}))
 	e, ok := errors.AsType[*mysql.MySQLError](err)
-	if !ok || e.Number != 1213 || s.count() != 1 {
-		t.Errorf("%v after %d tries, want the deadlock after 1", err, s.count())
+	if !ok || e.Number != 1213 || len(s.Sent()) != 1 {
+		t.Errorf("%v after %d tries, want the deadlock after 1", err, len(s.Sent()))
 	}
 }
 
@@ -112,14 +114,14 @@ func TestFailureInTheMiddleLeavesNothing(t *testing.T) {
 		}
 		return nil
 	}
-	s.play(second)
+	s.Play(second, nil)
 	err := store.Insert(t.Context(), nil, timeout.Base, "", timersOf(ids))
 	rows, _, loadErr := sane.Load(t.Context(), kind, ids)
 	if err == nil || len(rows) != 0 || loadErr != nil {
 		t.Errorf("insert: %v, and %d rows are stored, %v; want none", err, len(rows), loadErr)
 	}
 	insert(t, sane, time.UnixMilli(1e12), 0, ids)
-	s.play(second)
+	s.Play(second, nil)
 	n, err := store.Delete(t.Context(), nil, kind, ids, nil)
 	rows, _, loadErr = sane.Load(t.Context(), kind, ids)
 	if err == nil || n != 0 || len(rows) != len(ids) || loadErr != nil {
