@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
@@ -69,13 +70,9 @@ func TestProblemsPage(t *testing.T) {
 func TestSchemaPage(t *testing.T) {
 	t.Parallel()
 	text := sourceOf(t, "sqlstore/migrations/*.sql") + sourceOf(t, "sqlstore/migrate.go")
-	for _, d := range []sqltimers.Dialect{sqltimers.SQLite, sqltimers.MySQL} {
-		text += strings.Join(sqltimers.Schema(d), "\n")
+	for _, e := range []*sqldb.Engine{sqldb.SQLite(), sqldb.MariaDB()} {
+		text += strings.Join(slices.Concat(sqltimers.Schema(e), sqllock.Schema(e), sqlcluster.Schema(e)), "\n")
 	}
-	for _, d := range []sqllock.Dialect{sqllock.SQLite, sqllock.MySQL} {
-		text += strings.Join(sqllock.Schema(d), "\n")
-	}
-	text += strings.Join(append(sqlcluster.Schema(sqlcluster.SQLite), sqlcluster.Schema(sqlcluster.MySQL)...), "\n")
 	tables := map[string]bool{}
 	for _, m := range regexp.MustCompile(`CREATE TABLE IF NOT EXISTS (\w+)`).FindAllStringSubmatch(text, -1) {
 		tables[m[1]] = true

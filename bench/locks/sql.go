@@ -16,14 +16,15 @@ import (
 
 	"example.com/shop/bench/measure"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed"
 )
 
 // database is one with the table of sqllock.
 type database struct {
-	dialect sqllock.Dialect
-	open    func() (*sql.DB, error) // the connections of a process
-	end     func() error
+	engine *sqldb.Engine
+	open   func() (*sql.DB, error) // the connections of a process
+	end    func() error
 }
 
 // Close ends the server, or deletes the file.
@@ -39,7 +40,7 @@ func startMariaDB(ctx context.Context) (*database, string, error) {
 	c.ReadTimeout, c.WriteTimeout = 3*time.Second, 3*time.Second
 	c.ClientFoundRows, c.InterpolateParams = true, true
 	c.Params = map[string]string{"tx_isolation": "'READ-COMMITTED'", "innodb_lock_wait_timeout": "2"}
-	d := &database{dialect: sqllock.MySQL, end: server.Close, open: func() (*sql.DB, error) {
+	d := &database{engine: sqldb.MariaDB(), end: server.Close, open: func() (*sql.DB, error) {
 		connector, err := mysql.NewConnector(c)
 		if err != nil {
 			return nil, err
@@ -57,7 +58,7 @@ func createSQLite(ctx context.Context) (*database, string, error) {
 		return nil, "", err
 	}
 	name := "file:" + filepath.Join(folder, "locks.db") + "?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"
-	d := &database{dialect: sqllock.SQLite, end: func() error { return os.RemoveAll(folder) }, open: func() (*sql.DB, error) {
+	d := &database{engine: sqldb.SQLite(), end: func() error { return os.RemoveAll(folder) }, open: func() (*sql.DB, error) {
 		db, err := sql.Open("sqlite", name)
 		if err != nil {
 			return nil, err
@@ -81,7 +82,7 @@ func (d *database) create(ctx context.Context, version, commits string) (answer 
 		return "", errors.Join(err, d.Close())
 	}
 	defer db.Close()
-	for _, statement := range append(sqllock.Schema(d.dialect), commits) {
+	for _, statement := range append(sqllock.Schema(d.engine), commits) {
 		_, failed := db.ExecContext(ctx, statement)
 		err = cmp.Or(err, failed)
 	}
@@ -124,7 +125,7 @@ func (e engine) plan(on *servers) []measure.Workload[sample] {
 }
 
 // client is a process with connections of its own.
-func (e engine) client(open func(*sql.DB, sqllock.Dialect) (*client, error)) func(context.Context, *servers) (*client, error) {
+func (e engine) client(open func(*sql.DB, *sqldb.Engine) (*client, error)) func(context.Context, *servers) (*client, error) {
 	return func(_ context.Context, on *servers) (*client, error) {
 		d, err := e.find(on)
 		if err != nil {
@@ -134,13 +135,13 @@ func (e engine) client(open func(*sql.DB, sqllock.Dialect) (*client, error)) fun
 		if err != nil {
 			return nil, err
 		}
-		c, err := open(db, d.dialect)
+		c, err := open(db, d.engine)
 		return c.on(err, db.Close)
 	}
 }
 
-func sqlLock(db *sql.DB, dialect sqllock.Dialect) (*client, error) {
-	l, err := sqllock.New(db, dialect, sqllock.Config{TTL: ttl})
+func sqlLock(db *sql.DB, engine *sqldb.Engine) (*client, error) {
+	l, err := sqllock.New(db, engine, sqllock.Config{TTL: ttl})
 	if err != nil {
 		return nil, err
 	}
@@ -149,9 +150,9 @@ func sqlLock(db *sql.DB, dialect sqllock.Dialect) (*client, error) {
 
 // commit is an UPDATE of a row of the caller's own. As with the lock, one caller of a
 // process at a time writes to a SQLite file.
-func commit(db *sql.DB, dialect sqllock.Dialect) (*client, error) {
+func commit(db *sql.DB, engine *sqldb.Engine) (*client, error) {
 	writers := make(chan struct{}, measure.PoolSize)
-	if dialect == sqllock.SQLite {
+	if engine.OneWriter {
 		writers = make(chan struct{}, 1)
 	}
 	write := func(ctx context.Context, statement, key string) (int64, error) {

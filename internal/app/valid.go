@@ -12,7 +12,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/sqldb"
 )
 
 // validAddress returns what is wrong with the address of a listener.
@@ -65,7 +65,7 @@ func validOrderTTL(d time.Duration) error {
 
 // ValidDatabase returns what is wrong with the form of --database.
 func ValidDatabase(u string) error {
-	if err := sqlstore.ValidURL(u); err != nil {
+	if err := sqldb.ValidURL(u); err != nil {
 		return fmt.Errorf("--%w", err)
 	}
 	return nil

@@ -2,7 +2,11 @@ package sqldb
 
 import (
 	"context"
+	"errors"
+	"net"
 	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/backoff"
 )
@@ -17,6 +21,20 @@ func Retry(ctx context.Context, pause time.Duration, again func(error) bool, f f
 	for try := 0; ; try++ {
 		err := f()
 		if err == nil || ctx.Err() != nil || try == MaxRetries || !again(err) || !backoff.Jitter(ctx, pause<<try) {
+			return err
+		}
+	}
+}
+
+// Await waits until the database answers f. A new SQLite file is busy while another process switches it to WAL mode,
+// for which the busy timeout does not wait. A server that answers too late, as on a machine that is paused for some
+// seconds, gets the request again. A server that refuses does not.
+func Await(ctx context.Context, f func() error) error {
+	for try := 0; ; try++ {
+		err := f()
+		e, network := errors.AsType[net.Error](err)
+		late := network && e.Timeout() || errors.Is(err, mysqldriver.ErrInvalidConn)
+		if !Transient(err) && (!late || try == MaxRetries) || !backoff.Jitter(ctx, 10*time.Millisecond) {
 			return err
 		}
 	}

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/glebarez/go-sqlite"
-	"github.com/go-sql-driver/mysql"
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/identity"
@@ -34,7 +31,7 @@ func (s *Store) RequireSchema(ctx context.Context) error {
 
 // RequireLatestSchema returns [ErrNoSchema] if [Store.Migrate] of this program has changes left to make.
 func (s *Store) RequireLatestSchema(ctx context.Context) error {
-	steps, err := s.dialect.steps()
+	steps, err := steps(s.engine.Engine)
 	if err != nil {
 		return err
 	}
@@ -82,7 +79,7 @@ func (r keyRow) key() identity.Key {
 
 // CreateKey implements [identity.Store].
 func (s *Store) CreateKey(ctx context.Context, k identity.Key, hash [32]byte, life time.Duration) (created identity.Key, err error) {
-	now, expires := s.dialect.now, "0"
+	now, expires := s.engine.Now, "0"
 	if life > 0 {
 		expires = fmt.Sprintf("%s + %d", now, life.Microseconds())
 	}
@@ -90,7 +87,7 @@ func (s *Store) CreateKey(ctx context.Context, k identity.Key, hash [32]byte, li
 		VALUES (?, ?, ?, ?, ?, ` + now + ", " + expires + ", 0)"
 	err = s.repeating(ctx, func(tx *gorm.DB) error {
 		failed := tx.Exec(insert, k.Prefix, hash[:], k.Customer, k.Admin, k.Name).Error
-		if failed != nil && !sqldb.Duplicate(failed) {
+		if failed != nil && !sqldb.Is(failed, sqldb.Duplicate) {
 			return failed
 		}
 		row, err := s.readKey(tx, k.Prefix)
@@ -129,7 +126,7 @@ func (s *Store) Key(ctx context.Context, prefix string) (identity.Record, error)
 // readKey reads the row of a key in tx. The row has a hash of 32 bytes.
 func (s *Store) readKey(tx *gorm.DB, prefix string) (keyRow, error) {
 	var row keyRow
-	r := tx.Raw("SELECT "+keyColumns+s.dialect.now+" AS now FROM api_keys WHERE prefix = ?", prefix).Scan(&row)
+	r := tx.Raw("SELECT "+keyColumns+s.engine.Now+" AS now FROM api_keys WHERE prefix = ?", prefix).Scan(&row)
 	if r.Error != nil {
 		return keyRow{}, r.Error
 	}
@@ -145,7 +142,7 @@ func (s *Store) readKey(tx *gorm.DB, prefix string) (keyRow, error) {
 // Keys implements [identity.Store].
 func (s *Store) Keys(ctx context.Context, after string, limit int) ([]identity.Key, error) {
 	var rows []keyRow
-	query := "SELECT " + keyColumns + s.dialect.now + " AS now FROM api_keys WHERE prefix > ? ORDER BY prefix LIMIT ?"
+	query := "SELECT " + keyColumns + s.engine.Now + " AS now FROM api_keys WHERE prefix > ? ORDER BY prefix LIMIT ?"
 	err := s.retrying(ctx, func() error {
 		rows = nil
 		return s.db.WithContext(ctx).Raw(query, after, limit).Scan(&rows).Error
@@ -163,7 +160,7 @@ func (s *Store) Keys(ctx context.Context, after string, limit int) ([]identity.K
 // RevokeKey implements [identity.Store].
 func (s *Store) RevokeKey(ctx context.Context, prefix string) (k identity.Key, err error) {
 	err = s.repeating(ctx, func(tx *gorm.DB) error {
-		revoke := "UPDATE api_keys SET revoked_at = " + s.dialect.now + " WHERE prefix = ? AND revoked_at = 0"
+		revoke := "UPDATE api_keys SET revoked_at = " + s.engine.Now + " WHERE prefix = ? AND revoked_at = 0"
 		if err := tx.Exec(revoke, prefix).Error; err != nil {
 			return err
 		}
@@ -179,14 +176,7 @@ func (s *Store) RevokeKey(ctx context.Context, prefix string) (k identity.Key, e
 
 // schema names the error of a table or a column that does not exist.
 func schema(err error) error {
-	missing := false
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		missing = e.Number == 1146 || e.Number == 1054 // table, column
-	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		missing = strings.Contains(e.Error(), "no such table") || strings.Contains(e.Error(), "no such column")
-	}
-	if missing {
+	if sqldb.Is(err, sqldb.NoSchema) {
 		return fmt.Errorf("%w: %w", ErrNoSchema, err)
 	}
 	return err

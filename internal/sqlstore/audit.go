@@ -69,9 +69,9 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 	err := s.retrying(ctx, func() error {
 		rows = nil
 		return s.unhurried(ctx, func(db *gorm.DB) error {
-			query := strings.TrimSpace(s.dialect.narrowed(sku != ""))
+			query := strings.TrimSpace(narrowed(s.engine.Now, sku != ""))
 			if deadline, ok := ctx.Deadline(); ok {
-				query = s.dialect.within(query, time.Until(deadline))
+				query = s.engine.Within(query, time.Until(deadline))
 			}
 			return db.Raw(query, args...).Scan(&rows).Error
 		})
@@ -105,7 +105,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 		return context.Cause(ctx)
 	}
 	db := s.db.WithContext(ctx)
-	if s.auditors == nil { // SQLite stops with ctx by itself
+	if s.engine.Kill == "" { // SQLite stops with ctx by itself
 		return read(db)
 	}
 	conn, err := s.auditors.Conn(ctx)
@@ -114,7 +114,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 	}
 	defer conn.Close()
 	var session int64
-	if err := conn.QueryRowContext(ctx, s.dialect.session).Scan(&session); err != nil {
+	if err := conn.QueryRowContext(ctx, s.engine.Session).Scan(&session); err != nil {
 		return err
 	}
 	db.Statement.ConnPool = conn
@@ -122,14 +122,14 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 	if err != nil && ctx.Err() != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 		defer cancel()
-		_, _ = s.aside.ExecContext(ctx, fmt.Sprintf(s.dialect.kill, session)) // one that has ended cannot be killed
+		_, _ = s.aside.ExecContext(ctx, fmt.Sprintf(s.engine.Kill, session)) // one that has ended cannot be killed
 	}
 	return err
 }
 
 // narrowed returns the query for one SKU, or for all.
-func (d dialect) narrowed(one bool) string {
-	places := []string{"{long ago}", fmt.Sprintf("%s - %d", d.now, stock.OverdueGrace.Microseconds())}
+func narrowed(now string, one bool) string {
+	places := []string{"{long ago}", fmt.Sprintf("%s - %d", now, stock.OverdueGrace.Microseconds())}
 	for _, table := range []string{"ledger", "ol", "s"} {
 		where, and := "", ""
 		if one {

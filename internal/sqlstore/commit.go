@@ -76,7 +76,7 @@ func (s *Store) commit(ctx context.Context, batches []*order.Batch, wait time.Du
 			return nil
 		case try < sqldb.MaxRetries:
 			err = t.repair(ctx, err)
-		case sqldb.Duplicate(err):
+		case sqldb.Is(err, sqldb.Duplicate):
 			err = fmt.Errorf("%w: %w", stock.ErrBusy, err)
 		}
 		if err != nil {
@@ -110,7 +110,7 @@ func (t *transaction) repair(ctx context.Context, err error) error {
 			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 		}
 		return nil
-	case sqldb.Duplicate(err): // the id of an order is stored, or a key
+	case sqldb.Is(err, sqldb.Duplicate): // the id of an order is stored, or a key
 		if err := t.answerStored(ctx, false); err != nil {
 			return err
 		}

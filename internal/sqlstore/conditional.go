@@ -32,8 +32,8 @@ func (t *transaction) takeUnits(tx *gorm.DB, sku string, q int64) (available int
 	update, args := "UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND on_hand - reserved >= ?", []any{q, sku, q}
 	for {
 		var done struct{ Changed, Now int64 }
-		if t.dialect.scripts {
-			err = tx.Raw(update+"; SELECT ROW_COUNT() AS changed, "+t.dialect.present+" AS now", args...).Scan(&done).Error
+		if t.engine.Scripts {
+			err = tx.Raw(update+"; SELECT ROW_COUNT() AS changed, "+t.engine.Present+" AS now", args...).Scan(&done).Error
 			t.now = max(t.now, done.Now)
 		} else {
 			r := tx.Exec(update, args...)

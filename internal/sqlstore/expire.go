@@ -110,7 +110,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 
 // lock locks the rows of the orders, and returns those that nobody else has locked.
 func (e *expiration) lock(tx *gorm.DB) (rows []orderRow, err error) {
-	read := "SELECT o.*, " + e.dialect.now + " AS now FROM orders o" + e.dialect.byKey + " WHERE id IN ? ORDER BY id" + e.dialect.skipLocked
+	read := "SELECT o.*, " + e.engine.Now + " AS now FROM orders o" + e.engine.ByKey + " WHERE id IN ? ORDER BY id" + e.engine.SkipLocked
 	if err := tx.Raw(read, e.ids).Scan(&rows).Error; err != nil || len(rows) == len(e.ids) {
 		return rows, err
 	}

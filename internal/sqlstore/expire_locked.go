@@ -55,7 +55,7 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 func (s *Store) lockFree(tx *gorm.DB, skus []string) (free []string, err error) {
 	for some := range slices.Chunk(skus, maxRows) {
 		var rows []string
-		if err := tx.Raw("SELECT sku FROM skus"+s.dialect.byKey+" WHERE sku IN ? ORDER BY sku"+s.dialect.skipLocked, some).Scan(&rows).Error; err != nil {
+		if err := tx.Raw("SELECT sku FROM skus"+s.engine.ByKey+" WHERE sku IN ? ORDER BY sku"+s.engine.SkipLocked, some).Scan(&rows).Error; err != nil {
 			return nil, err
 		}
 		free = append(free, rows...)
@@ -100,7 +100,7 @@ func (e *expiration) wait(ctx context.Context) error {
 func (e *expiration) await(ctx context.Context, skus []string) error {
 	lock := func(db *gorm.DB, skus []string) error {
 		for _, sku := range skus {
-			if _, err := readRow(db, "sku", sku, e.dialect.forUpdate); err != nil {
+			if _, err := readRow(db, "sku", sku, e.engine.ForUpdate); err != nil {
 				return err
 			}
 		}

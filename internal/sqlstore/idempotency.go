@@ -173,7 +173,7 @@ func (s *Store) keep(db *gorm.DB, a answer) error {
 		return err
 	}
 	err := s.run(db, &c)
-	if sqldb.Duplicate(err) {
+	if sqldb.Is(err, sqldb.Duplicate) {
 		return errAnswered
 	}
 	return err
@@ -259,7 +259,7 @@ func (s *Store) PurgeAnswers(ctx context.Context, token LeaderToken, age time.Du
 			if err := token.Check(ctx, tx.Statement.ConnPool); err != nil {
 				return err
 			}
-			r := tx.Exec(s.dialect.purge, age.Microseconds(), some)
+			r := tx.Exec(s.engine.DeleteSome("idempotency_keys", "created_at < "+s.engine.Now+" - ? ORDER BY created_at LIMIT ?"), age.Microseconds(), some)
 			deleted = r.RowsAffected
 			return r.Error
 		})

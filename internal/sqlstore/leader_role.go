@@ -69,7 +69,7 @@ func (s *Store) ClaimRole(ctx context.Context, role string, t Term) (LeaderToken
 			return fmt.Errorf("sqlstore: claim the role %q: %w", role, err)
 		}
 		row.follow(t.Fence())
-		return tx.Exec("UPDATE terms SET term = ?, base = ?, owner = ?, led_at = "+s.dialect.now+" WHERE duty = ?",
+		return tx.Exec("UPDATE terms SET term = ?, base = ?, owner = ?, led_at = "+s.engine.Now+" WHERE duty = ?",
 			row.Term, row.Base, row.Owner, role).Error
 	})
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *Store) leaderToken(mine termRow) LeaderToken {
 
 // hold keeps the row until the transaction ends, if it is as it was when mine took it.
 func (s *Store) hold(ctx context.Context, tx timeout.Tx, mine termRow) error {
-	r, err := tx.ExecContext(ctx, "UPDATE terms SET led_at = "+s.dialect.now+" WHERE duty = ? AND term = ? AND owner = ?",
+	r, err := tx.ExecContext(ctx, "UPDATE terms SET led_at = "+s.engine.Now+" WHERE duty = ? AND term = ? AND owner = ?",
 		mine.Role, mine.Term, mine.Owner)
 	if err != nil {
 		return err
@@ -127,15 +127,15 @@ func (r *termRow) follow(f dlock.Fence) {
 // lockedTerm locks and reads the row of a role until the transaction ends. It inserts the row if there is none.
 func (s *Store) lockedTerm(db *gorm.DB, role string) (termRow, error) {
 	ctx, tx := db.Statement.Context, db.Statement.ConnPool
-	row, err := readTerm(ctx, tx, role, s.dialect.forUpdate)
+	row, err := readTerm(ctx, tx, role, s.engine.ForUpdate)
 	if err != nil || row.Owner != "" {
 		return row, err
 	}
-	_, err = tx.ExecContext(ctx, s.dialect.insertNew+" INTO terms (duty, term, base, owner, led_at) VALUES (?, 0, 0, '', 0)", role)
+	_, err = tx.ExecContext(ctx, s.engine.InsertNew+" INTO terms (duty, term, base, owner, led_at) VALUES (?, 0, 0, '', 0)", role)
 	if err != nil {
 		return row, err
 	}
-	row, err = readTerm(ctx, tx, role, s.dialect.forUpdate)
+	row, err = readTerm(ctx, tx, role, s.engine.ForUpdate)
 	return row, err
 }
 

@@ -72,7 +72,7 @@ func (t *transaction) countUsage(tx *gorm.DB) error {
 	if len(customers) == 0 {
 		return nil
 	}
-	if t.dialect.skipLocked != "" { // SQLite has one writer at a time
+	if !t.engine.OneWriter {
 		var err error
 		if customers, err = t.lockCustomers(tx, customers); err != nil || len(customers) == 0 {
 			return err
@@ -91,7 +91,7 @@ func (t *transaction) countUsage(tx *gorm.DB) error {
 // lockCustomers locks the rows of customers, waits for none of them, and returns the customers whose rows it has locked.
 // It refuses the requests of the others. It fails with errNoCustomerRow unless all customers have rows.
 func (t *transaction) lockCustomers(tx *gorm.DB, customers []string) (free []string, err error) {
-	lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + t.dialect.skipLocked
+	lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + t.engine.SkipLocked
 	if err := tx.Raw(lock, customers).Scan(&free).Error; err != nil || len(free) == len(customers) {
 		return free, err
 	}
@@ -122,7 +122,7 @@ func (t *transaction) refuseBusy(customers []string) {
 // extension that was in time may be in flight.
 func (t *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
 	var rows []orderRow
-	err = tx.Raw("SELECT o.*, "+t.dialect.now+" AS now FROM orders o"+t.dialect.index("orders_customer_status")+
+	err = tx.Raw("SELECT o.*, "+t.engine.Now+" AS now FROM orders o"+t.engine.Index("orders_customer_status")+
 		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
 	if err != nil {
 		return 0, err
@@ -155,8 +155,8 @@ func (t *transaction) countUnits(tx *gorm.DB, customers []string, now int64) err
 		SKU        string
 		Units      int64
 	}
-	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+t.dialect.index("orders_customer_status")+
-		" "+t.dialect.firstJoin+" order_lines l ON l.order_id = o.id"+
+	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+t.engine.Index("orders_customer_status")+
+		" "+t.engine.FirstJoin+" order_lines l ON l.order_id = o.id"+
 		" WHERE o.customer_id IN ? AND (o.status = ? OR o.status = ? AND o.expires_at > ?) AND l.sku IN ?"+
 		" GROUP BY o.customer_id, l.sku",
 		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(t.limited))).Scan(&rows).Error
@@ -185,7 +185,7 @@ func (t *transaction) insertCustomers(ctx context.Context) error {
 		return nil
 	}
 	return t.writing(ctx, func() error {
-		return t.db.WithContext(ctx).Exec("INSERT IGNORE INTO customers (customer_id) VALUES (?)"+
+		return t.db.WithContext(ctx).Exec(t.engine.InsertNew+" INTO customers (customer_id) VALUES (?)"+
 			strings.Repeat(", (?)", len(args)-1), args...).Error
 	})
 }

@@ -39,7 +39,7 @@ func (s *Store) page(ctx context.Context, f order.Filter) (order.Page, error) {
 		s.filter(&q, f)
 	}
 	var rows []orderRow
-	read := "SELECT o.*, " + s.dialect.now + " AS now FROM " + q.first + q.second + q.where() + " ORDER BY " + q.id + " DESC LIMIT ?"
+	read := "SELECT o.*, " + s.engine.Now + " AS now FROM " + q.first + q.second + q.where() + " ORDER BY " + q.id + " DESC LIMIT ?"
 	if err := db.Raw(read, append(q.args, f.Limit+1)...).Scan(&rows).Error; err != nil {
 		return order.Page{}, err
 	}
@@ -90,14 +90,14 @@ func (q *listing) where() string {
 // listing returns the query for the orders of a customer, of a SKU, or all, each by the index
 // that has them in their order.
 func (s *Store) listing(f order.Filter) listing {
-	q := listing{id: "o.id", first: "orders o" + s.dialect.byKey}
+	q := listing{id: "o.id", first: "orders o" + s.engine.ByKey}
 	switch {
 	case f.Owner != "":
-		q.first = "orders o" + s.dialect.index("orders_customer")
+		q.first = "orders o" + s.engine.Index("orders_customer")
 		q.and("o.customer_id = ?", f.Owner)
 	case f.SKU != "":
-		q.id, q.first = "l.order_id", "order_lines l"+s.dialect.index("order_lines_sku")
-		q.second = " " + s.dialect.firstJoin + " orders o ON o.id = l.order_id"
+		q.id, q.first = "l.order_id", "order_lines l"+s.engine.Index("order_lines_sku")
+		q.second = " " + s.engine.FirstJoin + " orders o ON o.id = l.order_id"
 		q.and("l.sku = ?", f.SKU)
 	}
 	if f.Before != "" {
@@ -111,7 +111,7 @@ func (s *Store) filter(q *listing, f order.Filter) {
 	if f.SKU != "" && q.second == "" {
 		q.and("EXISTS (SELECT 1 FROM order_lines l WHERE l.order_id = o.id AND l.sku = ?)", f.SKU)
 	}
-	now := s.dialect.now
+	now := s.engine.Now
 	switch f.Status {
 	case "":
 	case order.Pending, order.Queued:
@@ -132,7 +132,7 @@ func (s *Store) linesOf(db *gorm.DB, ids ...string) (map[string][]lineRow, error
 		return lines, nil
 	}
 	var all []lineRow
-	err := db.Raw("SELECT * FROM order_lines"+s.dialect.byKey+" WHERE order_id IN ? ORDER BY order_id, sku", ids).Scan(&all).Error
+	err := db.Raw("SELECT * FROM order_lines"+s.engine.ByKey+" WHERE order_id IN ? ORDER BY order_id, sku", ids).Scan(&all).Error
 	for _, l := range all {
 		lines[l.OrderID] = append(lines[l.OrderID], l)
 	}

@@ -23,16 +23,10 @@ type Locks struct {
 // Locks opens the lock service, whose table [Store.Migrate] creates. Close it before the
 // Store.
 func (s *Store) Locks(c sqllock.Config) (*Locks, error) {
-	pool, err := s.dialect.pool()
+	pool := s.connect(s.engine.Single, lockConnections)
+	locker, err := sqllock.New(pool, s.engine.Engine, c)
 	if err != nil {
-		return nil, fmt.Errorf("open locks in %s: %w", s.address, err)
-	}
-	pool.SetMaxOpenConns(lockConnections)
-	pool.SetMaxIdleConns(lockConnections)
-	pool.SetConnMaxIdleTime(s.dialect.idle)
-	locker, err := sqllock.New(pool, s.dialect.locks, c)
-	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open locks in %s: %w", s.address, err), pool.Close())
+		return nil, errors.Join(fmt.Errorf("open locks in %s: %w", s.engine.Address, err), pool.Close())
 	}
 	return &Locks{locker, pool}, nil
 }

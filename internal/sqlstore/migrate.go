@@ -12,35 +12,30 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout/sqltimers"
 )
 
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migrateLock is the name of the lock, as an expression: one per database of the server. It fits MySQL's limit, and
-// avoids MD5, which MySQL no longer has.
-const migrateLock = "CONCAT('shop:migrate:', LEFT(SHA2(DATABASE(), 256), 32))"
-
 // Migrate brings the schema up to date. Any number of instances may call it at
 // once: one of them works, the others wait for it and find nothing to do. It
 // blocks until then or until ctx ends. Every step can be run again after a
 // crash in the middle of it, and is run again after a deadlock with an order.
 func (s *Store) Migrate(ctx context.Context) error {
-	if err := patiently(ctx, func() error { return s.migrate(ctx) }); err != nil {
-		return fmt.Errorf("migrate %s: %w", s.address, err)
+	if err := sqldb.Await(ctx, func() error { return s.migrate(ctx) }); err != nil {
+		return fmt.Errorf("migrate %s: %w", s.engine.Address, err)
 	}
 	return nil
 }
 
 func (s *Store) migrate(ctx context.Context) (err error) {
-	pool := s.pool
-	if s.dialect.unhurried != nil {
-		pool = s.dialect.unhurried()
+	pool := s.pool // whose connections to a file would see a new column too late, if another pool added it
+	if !s.engine.OneWriter {
+		pool = s.connect(s.engine.Unhurried, 1)
 		defer func() { err = errors.Join(err, pool.Close()) }()
 	}
 	conn, err := pool.Conn(ctx)
@@ -48,7 +43,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, conn.Close()) }()
-	unlock, err := s.lockSchema(ctx, conn)
+	unlock, err := s.engine.LockSchema(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -65,7 +60,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&current); err != nil {
 		return err
 	}
-	steps, err := s.dialect.steps()
+	steps, err := steps(s.engine.Engine)
 	if err != nil {
 		return err
 	}
@@ -89,15 +84,15 @@ type step struct {
 
 // steps returns all changes in their order: those of the application, and those of the packages that own the tables of
 // timers, locks and members.
-func (d dialect) steps() ([]step, error) {
-	files, err := fs.Glob(migrations, "migrations/*."+d.name+".sql")
+func steps(e *sqldb.Engine) ([]step, error) {
+	files, err := fs.Glob(migrations, "migrations/*."+e.Dialect+".sql")
 	if err != nil {
 		return nil, err
 	}
 	steps := []step{
-		{version: 2, name: "timers", statements: sqltimers.Schema(d.timers)},
-		{version: 7, name: "locks", statements: sqllock.Schema(d.locks)},
-		{version: 13, name: "members", statements: sqlcluster.Schema(d.cluster)},
+		{version: 2, name: "timers", statements: sqltimers.Schema(e)},
+		{version: 7, name: "locks", statements: sqllock.Schema(e)},
+		{version: 13, name: "members", statements: sqlcluster.Schema(e)},
 	}
 	for _, file := range files {
 		prefix, _, _ := strings.Cut(strings.TrimPrefix(file, "migrations/"), "_")
@@ -115,62 +110,17 @@ func (d dialect) steps() ([]step, error) {
 	return steps, nil
 }
 
-// apply runs the statements and records that they were run.
+// apply runs the statements and records that they were run. A change that was made before is no error: MySQL and SQLite
+// lack "IF NOT EXISTS" and "IF EXISTS" for columns, indexes and constraints.
 func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 	for _, statement := range st.statements {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, statement); err != nil && !repeated(err) {
+		if _, err := conn.ExecContext(ctx, statement); err != nil && !sqldb.Is(err, sqldb.Repeated) {
 			return err
 		}
 	}
 	_, err := conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES (?)", st.version)
 	return err
-}
-
-// lockSchema keeps other migrations out until unlock is called. On SQLite it uses a write transaction around the whole
-// migration, elsewhere a named lock, which ends with its session.
-func (s *Store) lockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
-	if s.dialect.name == "sqlite" {
-		begin := func() error {
-			_, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE")
-			return err
-		}
-		if err := patiently(ctx, begin); err != nil {
-			return nil, err
-		}
-		return func(ctx context.Context, failed error) error {
-			end := "COMMIT"
-			if failed != nil {
-				end = "ROLLBACK"
-			}
-			_, err := conn.ExecContext(ctx, end)
-			return err
-		}, nil
-	}
-	var got sql.NullInt64
-	// Each wait is short, as the server does not notice at once that somebody has gone; the caller's context bounds the loop.
-	for got.Int64 != 1 {
-		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+migrateLock+", 2)").Scan(&got); err != nil {
-			return nil, err
-		}
-		if !got.Valid {
-			return nil, errors.New("the server cannot lock the schema")
-		}
-	}
-	return func(ctx context.Context, _ error) error {
-		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+migrateLock+")")
-		return err
-	}, nil
-}
-
-// repeated reports whether err means that a statement that adds or drops a column, an index or a constraint has been run
-// before. MySQL and SQLite lack "IF NOT EXISTS" and "IF EXISTS" there.
-func repeated(err error) bool {
-	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
-		// Duplicate column, duplicate index, nothing to drop, and a duplicate constraint by MariaDB and by MySQL.
-		return slices.Contains([]uint16{1060, 1061, 1091, 1826, 3822}, e.Number)
-	}
-	return err != nil && (strings.Contains(err.Error(), "duplicate column name") || strings.Contains(err.Error(), `no such column: "`))
 }

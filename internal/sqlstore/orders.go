@@ -16,7 +16,7 @@ import (
 // Order implements [order.Store].
 func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error) {
 	db, t := s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}
-	row, err := s.orderRow(db, t, s.dialect.now, "")
+	row, err := s.orderRow(db, t, s.engine.Now, "")
 	if err == nil && row.late() {
 		rows := []orderRow{row}
 		err = s.decided(ctx, rows)
@@ -63,7 +63,7 @@ func (s *Store) decided(ctx context.Context, rows []orderRow) error {
 func (s *Store) lateRows(tx *gorm.DB, ids iter.Seq[string]) (rows []orderRow, err error) {
 	for some := range slices.Chunk(slices.Sorted(ids), maxRows) {
 		var found []orderRow
-		err := tx.Raw("SELECT o.*, "+s.dialect.present+" AS now FROM orders o"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.shareFree, some).Scan(&found).Error
+		err := tx.Raw("SELECT o.*, "+s.engine.Present+" AS now FROM orders o"+s.engine.ByKey+" WHERE id IN ?"+s.engine.ShareFree, some).Scan(&found).Error
 		if err != nil {
 			return nil, err
 		}
@@ -91,8 +91,8 @@ func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 // lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another
 // transaction has the order. The transaction decides about the order by that one reading of the clock: row.Now.
 func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
-	row, err = s.orderRow(tx, t, s.dialect.present, s.dialect.noWait)
-	if sqldb.LockTimeout(err) {
+	row, err = s.orderRow(tx, t, s.engine.Present, s.engine.NoWait)
+	if sqldb.Is(err, sqldb.RowLocked) {
 		err = errHeld
 	}
 	if err == nil {

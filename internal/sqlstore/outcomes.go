@@ -95,7 +95,7 @@ func (s *Store) stored(ctx context.Context, ids ...string) (found map[string]ord
 	var rows []orderRow
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		rows = nil
-		return tx.Raw("SELECT * FROM orders"+s.dialect.byKey+" WHERE id IN ?"+s.dialect.forUpdate, ids).Scan(&rows).Error
+		return tx.Raw("SELECT * FROM orders"+s.engine.ByKey+" WHERE id IN ?"+s.engine.ForUpdate, ids).Scan(&rows).Error
 	})
 	return byID(rows), err
 }

@@ -16,11 +16,11 @@ const pingPatience = 250 * time.Millisecond
 // asks over a new connection too. One answer is enough. Orders cannot use up the connections of Ping.
 func (s *Store) Ping(ctx context.Context) error {
 	ask := s.pingServer
-	if s.dialect.writers > 0 { // a file has no connection that could be cut
+	if s.engine.OneWriter { // a file has no connection that could be cut
 		ask = s.aside.PingContext
 	}
 	if err := ask(ctx); err != nil {
-		return fmt.Errorf("database %s: %w", s.address, err)
+		return fmt.Errorf("database %s: %w", s.engine.Address, err)
 	}
 	return nil
 }
@@ -62,9 +62,6 @@ func (s *Store) pingNew(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	db, err := s.dialect.pool()
-	if err != nil {
-		return err
-	}
+	db := s.connect(s.engine.Single, 1)
 	return errors.Join(db.PingContext(ctx), db.Close())
 }

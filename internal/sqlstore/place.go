@@ -88,10 +88,10 @@ func (t *transaction) store(tx *gorm.DB) error {
 	}
 	if t.shared() && len(answers) > 0 {
 		last := len(t.end.texts) - 1
-		t.end.texts[last] = t.dialect.within(t.end.texts[last], t.wait)
+		t.end.texts[last] = t.engine.Within(t.end.texts[last], t.wait)
 	}
 	err = t.run(tx, &t.end)
-	if t.shared() && (sqldb.Late(err) || sqldb.LockTimeout(err)) {
+	if t.shared() && (sqldb.Is(err, sqldb.Late) || sqldb.Is(err, sqldb.RowLocked)) {
 		return fmt.Errorf("%w: %v", errKeyLocked, err) //nolint:errorlint // it must not be retried like err
 	}
 	return err

@@ -35,7 +35,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 			return nil
 		case errors.Is(err, errAnswered):
 			return s.replay(ctx, r.Key)
-		case !lost && !sqldb.Duplicate(err), try == sqldb.MaxRetries:
+		case !lost && !sqldb.Is(err, sqldb.Duplicate), try == sqldb.MaxRetries:
 			return err
 		}
 		found, err := s.stored(ctx, r.Order.ID)
@@ -103,7 +103,7 @@ func (t *transaction) lockQueued(tx *gorm.DB) error {
 		return nil
 	}
 	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+t.dialect.present+" AS now FROM orders o"+t.dialect.byKey+" WHERE id IN ? ORDER BY id"+t.dialect.forUpdate, ids).Scan(&rows).Error
+	err := tx.Raw("SELECT o.*, "+t.engine.Present+" AS now FROM orders o"+t.engine.ByKey+" WHERE id IN ? ORDER BY id"+t.engine.ForUpdate, ids).Scan(&rows).Error
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,7 @@ func (c *script) QueryContext(context.Context, string, ...any) (*sql.Rows, error
 
 // run executes c in tx.
 func (s *Store) run(tx *gorm.DB, c *script) error {
-	if s.dialect.scripts && len(c.texts) > 0 {
+	if s.engine.Scripts && len(c.texts) > 0 {
 		return tx.Exec(strings.Join(c.texts, "; "), c.args...).Error
 	}
 	from := 0
@@ -128,6 +128,6 @@ func (c *script) answers(s *Store, answers []answer) error {
 		args = append(args, a.once.Scope.Customer, a.once.Scope.Route, a.once.Scope.Key, a.once.Hash[:], a.Status, body)
 	}
 	c.insert("idempotency_keys (customer_id, route, idem_key, hash, status, location, body, created_at)",
-		"(?, ?, ?, ?, ?, '', ?, "+s.dialect.now+")", args)
+		"(?, ?, ?, ?, ?, '', ?, "+s.engine.Now+")", args)
 	return nil
 }

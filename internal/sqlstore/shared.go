@@ -125,11 +125,11 @@ func (t *transaction) lockAll(tx *gorm.DB) error {
 		skus = append(skus, c.SKU)
 	}
 	for some := range slices.Chunk(distinct(skus), maxRows) {
-		query := "SELECT *, " + t.dialect.present + " AS now FROM skus" + t.dialect.byKey + " WHERE sku IN ? ORDER BY sku" + t.dialect.forUpdate
+		query := "SELECT *, " + t.engine.Present + " AS now FROM skus" + t.engine.ByKey + " WHERE sku IN ? ORDER BY sku" + t.engine.ForUpdate
 		var rows []skuRow
-		err := tx.Raw(t.dialect.within(query, t.wait), some).Scan(&rows).Error
+		err := tx.Raw(t.engine.Within(query, t.wait), some).Scan(&rows).Error
 		switch {
-		case sqldb.Late(err), sqldb.LockTimeout(err):
+		case sqldb.Is(err, sqldb.Late), sqldb.Is(err, sqldb.RowLocked):
 			return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it must not be retried like err
 		case err != nil:
 			return err

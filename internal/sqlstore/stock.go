@@ -30,7 +30,7 @@ func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level
 	if err == nil {
 		return stock.Level{SKU: l.SKU, Strategy: l.Strategy, OnHand: l.OnHand, Limit: l.Limit, Version: 1}, true, nil
 	}
-	if !sqldb.Duplicate(err) {
+	if !sqldb.Is(err, sqldb.Duplicate) {
 		return stock.Level{}, false, err
 	}
 	if level, err = s.Level(ctx, l.SKU); err != nil {
@@ -56,7 +56,7 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 
 // levelAt returns the level of sku, and the time by the database's clock.
 func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
-	row, err := readRow(s.db.WithContext(ctx), "*, "+s.dialect.now+" AS now", sku, "")
+	row, err := readRow(s.db.WithContext(ctx), "*, "+s.engine.Now+" AS now", sku, "")
 	if err != nil {
 		return stock.Level{}, 0, schema(s.translate(ctx, err))
 	}

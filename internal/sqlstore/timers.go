@@ -21,7 +21,7 @@ type Scheduler interface {
 // Timers returns the timers that are stored in the same database, on the same
 // connections.
 func (s *Store) Timers() (*sqltimers.Store, error) {
-	return sqltimers.New(s.pool, s.dialect.timers)
+	return sqltimers.New(s.pool, s.engine.Engine)
 }
 
 // WithTimers returns a store on the same connections that keeps a timer with

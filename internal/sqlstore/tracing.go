@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"github.com/XSAM/otelsql"
-	"github.com/glebarez/sqlite"
-	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric/noop"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -16,43 +14,28 @@ import (
 	"example.com/shop/internal/sqldb"
 )
 
-// openMySQL returns a pool of c's connections. If tp is not nil, every statement in a sampled span has a
-// span of its own.
-func openMySQL(c driver.Connector, tp trace.TracerProvider) *sql.DB {
+// traced returns a pool of c's connections. If tp is not nil, every statement in a sampled span has a span of its own.
+// Its db.query.text is the statement with its placeholders: values, which belong to customers, stay out of the trace. A
+// statement outside of a sampled trace, such as a poll, has no span, and so costs next to nothing.
+func traced(c driver.Connector, dialect string, tp trace.TracerProvider) *sql.DB {
 	if tp == nil {
 		return sql.OpenDB(c)
 	}
-	return otelsql.OpenDB(c, traced(tp, semconv.DBSystemNameMySQL)...)
-}
-
-// openSQLite is openMySQL for the file that dsn names.
-func openSQLite(dsn string, tp trace.TracerProvider) (*sql.DB, error) {
-	if tp == nil {
-		return sql.Open(sqlite.DriverName, dsn)
-	}
-	return otelsql.Open(sqlite.DriverName, dsn, traced(tp, semconv.DBSystemNameSQLite)...)
-}
-
-// traced describes the spans. Their db.query.text is the statement with its placeholders: values, which belong to
-// customers, stay out of the trace. A statement outside of a sampled trace, such as a poll, has no span, and so costs
-// next to nothing.
-func traced(tp trace.TracerProvider, system attribute.KeyValue) []otelsql.Option {
-	return []otelsql.Option{
+	return otelsql.OpenDB(c,
 		otelsql.WithTracerProvider(tp),
 		otelsql.WithMeterProvider(noop.NewMeterProvider()), // the default is the global one
-		otelsql.WithAttributes(system),
+		otelsql.WithAttributes(semconv.DBSystemNameKey.String(dialect)),
 		otelsql.WithSpanNameFormatter(spanName),
 		otelsql.WithSpanOptions(otelsql.SpanOptions{
 			DisableErrSkip:       true, // the driver asks for the statement to be prepared
 			OmitConnResetSession: true,
 			OmitConnPrepare:      true,
 			OmitRows:             true,
-			RecordError:          func(err error) bool { return !sqldb.Duplicate(err) }, // its text repeats the key
+			RecordError:          func(err error) bool { return !sqldb.Is(err, sqldb.Duplicate) }, // its text repeats the key
 			SpanFilter: func(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 				return trace.SpanContextFromContext(ctx).IsSampled()
 			},
-		}),
-	}
+		}))
 }
 
 // spanName is the first word of the statement, in capitals as SQL has it.

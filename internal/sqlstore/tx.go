@@ -84,7 +84,7 @@ func (s *Store) retrying(ctx context.Context, f func() error) error {
 // passing reports whether a transaction that failed with err may succeed when it is repeated. A row that was locked for as
 // long as a session waits is not waited for again: the connection is for others.
 func passing(err error) bool {
-	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.LockTimeout(err) && (sqldb.Transient(err) || sqldb.Broken(err))
+	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.Is(err, sqldb.RowLocked) && (sqldb.Transient(err) || sqldb.Broken(err))
 }
 
 // runOnce runs fn in one transaction, and commits it unless fn fails.
@@ -107,7 +107,7 @@ func (s *Store) runOnce(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	switch {
 	case err == nil:
 		return nil
-	case sqldb.Transient(err), sqldb.ReadOnly(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case sqldb.RolledBack(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
 		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
@@ -121,12 +121,12 @@ func (s *Store) translate(ctx context.Context, err error) error {
 		return fmt.Errorf("%w: %w: %w", stock.ErrBusy, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-	case sqldb.LockTimeout(err):
-		return fmt.Errorf("%w: %s: %w", stock.ErrRowLocked, s.address, err)
+	case sqldb.Is(err, sqldb.RowLocked):
+		return fmt.Errorf("%w: %s: %w", stock.ErrRowLocked, s.engine.Address, err)
 	case sqldb.Transient(err):
-		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.address, err)
-	case sqldb.Broken(err):
-		return fmt.Errorf("%w: %s: %w", stock.ErrUnavailable, s.address, err)
+		return fmt.Errorf("%w: %s: %w", stock.ErrBusy, s.engine.Address, err)
+	case sqldb.Broken(err), sqldb.Unable(err):
+		return fmt.Errorf("%w: %s: %w", stock.ErrUnavailable, s.engine.Address, err)
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (e *OtherNodeError) Error() string {
 // instances that claim different nodes at once, one or both fail: a node commits in the order of the cluster, so the
 // later claim finds the earlier one. On other servers ClaimNode does nothing.
 func (s *Store) ClaimNode(ctx context.Context, shared bool) error {
-	if !s.dialect.galera {
+	if s.engine.LocksReachAllWriters {
 		return nil
 	}
 	var other *OtherNodeError
@@ -40,7 +40,7 @@ func (s *Store) ClaimNode(ctx context.Context, shared bool) error {
 			if err != nil || other != nil && !shared {
 				return err
 			}
-			claim := "INSERT INTO writing_nodes (node, instance, seen_at) VALUES (?, ?, " + s.dialect.now + ") ON DUPLICATE KEY UPDATE seen_at = " + s.dialect.now
+			claim := "INSERT INTO writing_nodes (node, instance, seen_at) VALUES (?, ?, " + s.engine.Now + ") ON DUPLICATE KEY UPDATE seen_at = " + s.engine.Now
 			if err := conn.Exec(claim, node, s.instance).Error; err != nil {
 				return err
 			}
@@ -56,11 +56,11 @@ func (s *Store) ClaimNode(ctx context.Context, shared bool) error {
 
 // ReleaseNode removes what [Store.ClaimNode] has recorded of this instance.
 func (s *Store) ReleaseNode(ctx context.Context) error {
-	if !s.dialect.galera {
+	if s.engine.LocksReachAllWriters {
 		return nil
 	}
 	return s.writing(ctx, func() error {
-		return s.db.WithContext(ctx).Exec("DELETE FROM writing_nodes WHERE instance = ? OR seen_at < "+s.dialect.now+" - ?",
+		return s.db.WithContext(ctx).Exec("DELETE FROM writing_nodes WHERE instance = ? OR seen_at < "+s.engine.Now+" - ?",
 			s.instance, NodeClaimTTL.Microseconds()).Error
 	})
 }
@@ -80,7 +80,7 @@ func nodeOf(ctx context.Context, conn *gorm.DB) (node string, err error) {
 // otherNode returns an instance that writes to another node, or nil.
 func (s *Store) otherNode(conn *gorm.DB, node string) (*OtherNodeError, error) {
 	var rows []struct{ Node, Instance string }
-	err := conn.Raw("SELECT node, instance FROM writing_nodes WHERE node <> ? AND seen_at > "+s.dialect.now+" - ? ORDER BY seen_at DESC LIMIT 1",
+	err := conn.Raw("SELECT node, instance FROM writing_nodes WHERE node <> ? AND seen_at > "+s.engine.Now+" - ? ORDER BY seen_at DESC LIMIT 1",
 		node, NodeClaimTTL.Microseconds()).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return nil, err

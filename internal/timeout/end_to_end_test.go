@@ -10,6 +10,7 @@ import (
 
 	_ "github.com/glebarez/go-sqlite"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -30,7 +31,7 @@ func newShop(t *testing.T) shop {
 	}
 	t.Cleanup(func() { db.Close() })
 	s := shop{t, db}
-	for _, statement := range append(sqltimers.Schema(sqltimers.SQLite),
+	for _, statement := range append(sqltimers.Schema(sqldb.SQLite()),
 		"CREATE TABLE orders (id TEXT PRIMARY KEY, status TEXT NOT NULL, expired INTEGER NOT NULL DEFAULT 0)") {
 		s.exec(db, statement)
 	}
@@ -47,7 +48,7 @@ func (s shop) exec(tx timeout.Tx, query string, args ...any) {
 // queue is an instance: another process would have an index of its own as well.
 func (s shop) queue(cfg timeout.Config) *timeout.Queue {
 	s.t.Helper()
-	store, err := sqltimers.New(s.db, sqltimers.SQLite)
+	store, err := sqltimers.New(s.db, sqldb.SQLite())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 )
@@ -28,7 +29,7 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
-	s := store{dialect: sqlcluster.MySQL, locks: sqllock.MySQL, address: testbedtest.Database(t)}
+	s := store{engine: sqldb.MariaDB(), address: testbedtest.Database(t)}
 	s.create(t)
 	h := s.harness()
 	h.Behind = func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
@@ -49,7 +50,7 @@ func TestMariaDB(t *testing.T) {
 
 func TestSQLite(t *testing.T) {
 	t.Parallel()
-	s := store{dialect: sqlcluster.SQLite, locks: sqllock.SQLite, address: filepath.Join(t.TempDir(), "cluster.db")}
+	s := store{engine: sqldb.SQLite(), address: filepath.Join(t.TempDir(), "cluster.db")}
 	s.create(t)
 	h, db := s.harness(), s.open(t)
 	h.Unlocked = func(t testing.TB) bool {
@@ -67,9 +68,9 @@ const (
 // TestInstance is no test: the conformance tests run it in processes of their own.
 func TestInstance(t *testing.T) {
 	clustertest.Serve(t, func(t testing.TB) (clustertest.Instance, string) {
-		s := store{dialect: sqlcluster.SQLite, locks: sqllock.SQLite, address: os.Getenv(addressVariable)}
+		s := store{engine: sqldb.SQLite(), address: os.Getenv(addressVariable)}
 		if u, err := url.Parse(s.address); err == nil && u.Scheme == "mysql" {
-			s.dialect, s.locks = sqlcluster.MySQL, sqllock.MySQL
+			s.engine = sqldb.MariaDB()
 		}
 		group := os.Getenv(groupVariable)
 		return s.instance(t, group, func(error) {}), group
@@ -78,15 +79,14 @@ func TestInstance(t *testing.T) {
 
 // store is a database, and how to reach it.
 type store struct {
-	dialect sqlcluster.Dialect
-	locks   sqllock.Dialect
+	engine  *sqldb.Engine
 	address string // of a server, or the name of a file
 }
 
 // open returns a pool, as a process has it.
 func (s store) open(t testing.TB) *sql.DB {
 	t.Helper()
-	if s.dialect == sqlcluster.SQLite {
+	if s.engine.OneWriter {
 		db, err := sql.Open("sqlite", "file:"+s.address+"?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 		check(t, err)
 		db.SetMaxOpenConns(2)
@@ -127,7 +127,7 @@ func (s store) create(t testing.TB) {
 	t.Helper()
 	db := s.open(t)
 	for range 2 {
-		for _, statement := range append(sqlcluster.Schema(s.dialect), sqllock.Schema(s.locks)...) {
+		for _, statement := range append(sqlcluster.Schema(s.engine), sqllock.Schema(s.engine)...) {
 			exec(t, db, statement)
 		}
 	}
@@ -137,9 +137,9 @@ func (s store) create(t testing.TB) {
 func (s store) instance(t testing.TB, group string, onError func(error)) clustertest.Instance {
 	t.Helper()
 	db := s.open(t)
-	c, err := sqlcluster.New(db, s.dialect, sqlcluster.Config{Group: group, TTL: ttl, OnError: onError})
+	c, err := sqlcluster.New(db, s.engine, sqlcluster.Config{Group: group, TTL: ttl, OnError: onError})
 	check(t, err)
-	l, err := sqllock.New(db, s.locks, sqllock.Config{TTL: ttl})
+	l, err := sqllock.New(db, s.engine, sqllock.Config{TTL: ttl})
 	check(t, err)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*ttl)

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/sqlcluster"
-	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -19,7 +19,7 @@ import (
 func TestOutageIsNotADeath(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		near := store{dialect: sqlcluster.MySQL, locks: sqllock.MySQL, address: testbedtest.Database(t)}
+		near := store{engine: sqldb.MariaDB(), address: testbedtest.Database(t)}
 		near.create(t)
 		far, cut := near.behind(t)
 		observer, hidden := near.behind(t)
@@ -52,16 +52,16 @@ func TestOutageIsNotADeath(t *testing.T) {
 
 func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
-	db := store{dialect: sqlcluster.SQLite, address: t.TempDir() + "/cluster.db"}.open(t)
+	db := store{engine: sqldb.SQLite(), address: t.TempDir() + "/cluster.db"}.open(t)
 	for _, cfg := range []sqlcluster.Config{{Group: string(make([]byte, 129))}, {TTL: time.Millisecond}, {Poll: time.Microsecond}} {
-		if _, err := sqlcluster.New(db, sqlcluster.SQLite, cfg); err == nil {
+		if _, err := sqlcluster.New(db, sqldb.SQLite(), cfg); err == nil {
 			t.Errorf("%+v is accepted", cfg)
 		}
 	}
-	if _, err := sqlcluster.New(db, 0, sqlcluster.Config{}); err == nil {
+	if _, err := sqlcluster.New(db, nil, sqlcluster.Config{}); err == nil {
 		t.Error("an unknown dialect is accepted")
 	}
-	if _, err := sqlcluster.New(nil, sqlcluster.SQLite, sqlcluster.Config{}); err == nil {
+	if _, err := sqlcluster.New(nil, sqldb.SQLite(), sqlcluster.Config{}); err == nil {
 		t.Error("no database is accepted")
 	}
 }

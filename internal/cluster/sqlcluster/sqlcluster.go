@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/sqldb"
 )
 
 // Config is the configuration of a [Cluster].
@@ -64,22 +65,14 @@ var (
 )
 
 // New returns a Cluster on db, which has the tables of [Schema] and which it does not close.
-func New(db *sql.DB, d Dialect, cfg Config) (*Cluster, error) {
+func New(db *sql.DB, e *sqldb.Engine, cfg Config) (*Cluster, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("sqlcluster: %w", err)
 	}
-	c := &Cluster{db: db, cfg: cfg}
-	switch {
-	case db == nil:
-		return nil, errors.New("sqlcluster: no database")
-	case d == SQLite:
-		c.now, c.insert = "CAST(ROUND((julianday('now') - 2440587.5) * 86400000) AS INTEGER) * 1000", "INSERT OR IGNORE"
-	case d == MySQL:
-		c.now, c.insert = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))", "INSERT IGNORE"
-	default:
-		return nil, fmt.Errorf("sqlcluster: unknown dialect %d", d)
+	if db == nil || e == nil {
+		return nil, errors.New("sqlcluster: no database, or no engine")
 	}
-	return c, nil
+	return &Cluster{db: db, now: e.Now, insert: e.InsertNew, cfg: cfg}, nil
 }
 
 // exec runs one statement, and returns how many rows it has changed.

@@ -86,7 +86,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 // certain reports whether the statement that failed with err has changed nothing, and
 // never will.
 func certain(err error) bool {
-	return errors.Is(err, errUnsent) || errors.Is(err, sqldriver.ErrBadConn) || sqldb.Refused(err)
+	return errors.Is(err, errUnsent) || errors.Is(err, sqldriver.ErrBadConn) || sqldb.Unchanged(err)
 }
 
 // attempt tries to take key for id, once. The token is 0 if another owner has it.
@@ -114,7 +114,7 @@ func (l *Locker) attempt(ctx context.Context, key, id string) (token uint64, sen
 
 // take runs the statement of the same name.
 func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token uint64, err error) {
-	if l.sql.byID {
+	if !l.returning {
 		result, err := conn.ExecContext(ctx, l.sql.take, args...)
 		if err != nil {
 			return 0, err

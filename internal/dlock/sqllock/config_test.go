@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -18,16 +19,16 @@ func TestNewRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer db.Close()
-		if _, err := sqllock.New(nil, sqllock.SQLite, sqllock.Config{}); err == nil {
+		if _, err := sqllock.New(nil, sqldb.SQLite(), sqllock.Config{}); err == nil {
 			t.Error("New accepts no database")
 		}
-		if _, err := sqllock.New(db, 0, sqllock.Config{}); err == nil || sqllock.Schema(0) != nil {
-			t.Error("New and Schema accept an unknown dialect")
+		if _, err := sqllock.New(db, nil, sqllock.Config{}); err == nil {
+			t.Error("New accepts no engine")
 		}
-		if _, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{TTL: time.Microsecond}); err == nil {
+		if _, err := sqllock.New(db, sqldb.SQLite(), sqllock.Config{TTL: time.Microsecond}); err == nil {
 			t.Error("New accepts a TTL that the clock of SQLite cannot measure")
 		}
-		l, err := sqllock.New(db, sqllock.SQLite, sqllock.Config{})
+		l, err := sqllock.New(db, sqldb.SQLite(), sqllock.Config{})
 		if err != nil {
 			t.Fatal(err)
 		}

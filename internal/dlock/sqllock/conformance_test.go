@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -96,21 +97,21 @@ func processes(t testing.TB, n int) store {
 
 // store is a database, and how to reach it.
 type store struct {
-	dialect sqllock.Dialect
+	engine  *sqldb.Engine
 	address string // of a server, or the name of a file
 	change  func(*mysql.Config)
 	wrap    func(driver.Connector) driver.Connector
 	pools   []*sql.DB // shared by clients; nil: each has its own
 }
 
-func mariaDB(address string) store { return store{dialect: sqllock.MySQL, address: address} }
+func mariaDB(address string) store { return store{engine: sqldb.MariaDB(), address: address} }
 
-func sqlite(file string) store { return store{dialect: sqllock.SQLite, address: file} }
+func sqlite(file string) store { return store{engine: sqldb.SQLite(), address: file} }
 
 // open returns a pool, as a process has it.
 func (s store) open(tb testing.TB) *sql.DB {
 	tb.Helper()
-	if s.dialect == sqllock.SQLite {
+	if s.engine.OneWriter {
 		db, err := sql.Open("sqlite", "file:"+s.address+"?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 		if err != nil {
 			tb.Fatal(err)
@@ -154,7 +155,7 @@ func (s store) create(tb testing.TB) *sql.DB {
 	tb.Helper()
 	db := s.open(tb)
 	for range 2 {
-		for _, statement := range sqllock.Schema(s.dialect) {
+		for _, statement := range sqllock.Schema(s.engine) {
 			if _, err := db.ExecContext(tb.Context(), statement); err != nil {
 				tb.Fatalf("%v\n%s", err, statement)
 			}
@@ -172,7 +173,7 @@ func (s store) locker(tb testing.TB, cfg sqllock.Config) *sqllock.Locker {
 	} else {
 		pool = s.open(tb)
 	}
-	l, err := sqllock.New(pool, s.dialect, cfg)
+	l, err := sqllock.New(pool, s.engine, cfg)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -251,7 +252,7 @@ func conformance(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 			return of(t).locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
 		},
 	}
-	if of(t).dialect == sqllock.MySQL {
+	if !of(t).engine.OneWriter {
 		h.Behind = func(t testing.TB) (dlock.Locker, dlocktest.Link) { return of(t).behind(t, sqllock.Config{TTL: ttl}) }
 	}
 	dlocktest.Run(t, h)

@@ -11,19 +11,21 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/sqldb"
 )
 
 // Locker locks keys in a database. Close it to wait for what it does in the background.
 type Locker struct {
-	cfg      Config
-	db       *sql.DB
-	sql      statements
-	writers  chan struct{} // one token per own writer that may run at once; nil: no limit
-	renewer  *driver.Renewer
-	rollback *driver.Rollback
-	turns    driver.Turns
-	process  string
-	calls    atomic.Uint64
+	cfg       Config
+	db        *sql.DB
+	sql       statements
+	returning bool          // the statement take does
+	writers   chan struct{} // one token per own writer that may run at once; nil: no limit
+	renewer   *driver.Renewer
+	rollback  *driver.Rollback
+	turns     driver.Turns
+	process   string
+	calls     atomic.Uint64
 }
 
 var (
@@ -36,21 +38,16 @@ var (
 
 // New returns a Locker on db, which has the table of [Schema]. The caller closes db,
 // after the Locker.
-func New(db *sql.DB, d Dialect, cfg Config) (*Locker, error) {
+func New(db *sql.DB, e *sqldb.Engine, cfg Config) (*Locker, error) {
 	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("sqllock: %w", err)
 	}
-	if db == nil {
-		return nil, errors.New("sqllock: no database")
+	if db == nil || e == nil {
+		return nil, errors.New("sqllock: no database, or no engine")
 	}
-	l := &Locker{cfg: cfg, db: db, process: rand.Text()}
-	switch d {
-	case SQLite:
-		l.sql, l.writers = sqliteStatements(), make(chan struct{}, 1)
-	case MySQL:
-		l.sql = mysqlStatements()
-	default:
-		return nil, fmt.Errorf("sqllock: unknown dialect %d", d)
+	l := &Locker{cfg: cfg, db: db, returning: e.Returning, sql: statementsFor(e), process: rand.Text()}
+	if e.OneWriter {
+		l.writers = make(chan struct{}, 1)
 	}
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	l.rollback = driver.NewRollback(driver.RollbackConfig{

@@ -46,9 +46,9 @@ func (l *Locker) wait(ctx context.Context, key, id string, share *driver.Share) 
 	}
 }
 
-// hopeless reports whether err says that the statement is wrong, or its table missing.
+// hopeless reports whether err says that the statement is wrong, its table missing, or that nothing may be written.
 func hopeless(err error) bool {
-	return sqldb.Refused(err) && !sqldb.Transient(err) && !sqldb.Broken(err)
+	return sqldb.Unchanged(err) && !sqldb.Transient(err) && !sqldb.Broken(err)
 }
 
 // poll takes the key if it is free, or if an attempt that seemed to fail has taken it.

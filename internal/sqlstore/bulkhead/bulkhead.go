@@ -97,7 +97,7 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 		err := f(p)
 		need, more := errors.AsType[*placesError](err)
 		switch {
-		case sqldb.LockTimeout(err):
+		case sqldb.Is(err, sqldb.RowLocked):
 			b.Suspect(p.held)
 			return err
 		case !more:

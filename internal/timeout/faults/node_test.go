@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -51,7 +52,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if n.db, err = open(cfg.Database); err != nil {
 		return nil, err
 	}
-	store, err := sqltimers.New(n.db, sqltimers.MySQL)
+	store, err := sqltimers.New(n.db, sqldb.MariaDB())
 	if err != nil {
 		return nil, err
 	}

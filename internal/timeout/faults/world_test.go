@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -59,7 +60,7 @@ func newWorldAt(t *testing.T, redis string) *world {
 	}
 	t.Cleanup(func() { db.Close() })
 	w.db = db
-	for _, statement := range append(sqltimers.Schema(sqltimers.MySQL), tables...) {
+	for _, statement := range append(sqltimers.Schema(sqldb.MariaDB()), tables...) {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatalf("%v\n%s", err, statement)
 		}

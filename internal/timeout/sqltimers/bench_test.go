@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
-	"example.com/shop/internal/timeout/sqltimers"
 	"example.com/shop/internal/timeout/timeouttest"
 )
 
@@ -15,7 +15,7 @@ import (
 func benchmark(b *testing.B, rows int) timeouttest.StoreClient {
 	b.Helper()
 	db := openMariaDB(b, testbedtest.Database(b), nil)
-	c := client(b, db, sqltimers.MySQL)
+	c := client(b, db, sqldb.MariaDB())
 	const columns = "INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) "
 	for from := 1; from <= rows; from += 100_000 {
 		to := strconv.Itoa(min(from+100_000-1, rows))

@@ -11,6 +11,7 @@ import (
 	_ "github.com/glebarez/go-sqlite"
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout/sqltimers"
 	"example.com/shop/internal/timeout/timeouttest"
@@ -24,7 +25,7 @@ func TestStore(t *testing.T) {
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
-				return client(t, openSQLite(t, "_txlock=immediate&"+pragmas), sqltimers.SQLite)
+				return client(t, openSQLite(t, "_txlock=immediate&"+pragmas), sqldb.SQLite())
 			},
 		})
 	})
@@ -36,7 +37,7 @@ func TestStore(t *testing.T) {
 			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
 			New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
-				return client(t, openSQLite(t, pragmas), sqltimers.SQLite)
+				return client(t, openSQLite(t, pragmas), sqldb.SQLite())
 			},
 		})
 	})
@@ -47,7 +48,7 @@ func TestStore(t *testing.T) {
 			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
 			New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
-				return client(t, openMariaDB(t, testbedtest.Database(t), nil), sqltimers.MySQL)
+				return client(t, openMariaDB(t, testbedtest.Database(t), nil), sqldb.MariaDB())
 			},
 		})
 	})
@@ -62,7 +63,7 @@ func TestStore(t *testing.T) {
 				return client(t, openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
 					c.ClientFoundRows, c.InterpolateParams = false, false
 					c.Params["time_zone"] = "'+05:30'"
-				}), sqltimers.MySQL)
+				}), sqldb.MariaDB())
 			},
 		})
 	})
@@ -121,7 +122,7 @@ func connectorTo(tb testing.TB, address string, change func(*mysql.Config)) driv
 }
 
 // client creates the tables, twice as any instance may, and returns a store.
-func client(tb testing.TB, db *sql.DB, d sqltimers.Dialect) timeouttest.StoreClient {
+func client(tb testing.TB, db *sql.DB, d *sqldb.Engine) timeouttest.StoreClient {
 	tb.Helper()
 	for range 2 {
 		for _, statement := range sqltimers.Schema(d) {

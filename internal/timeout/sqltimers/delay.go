@@ -42,7 +42,7 @@ func (s *Store) fail(
 		set(q, chunk)
 		byID(q.add(", "), "attempt =", chunk, func(l timeout.Later) (string, any) { return l.ID, l.Attempt })
 		byID(q.add(", "), "last_error =", chunk, func(l timeout.Later) (string, any) { return l.ID, cut(l.Error, errorSize) })
-		q = s.dialect.update(q, kind, ids)
+		q = s.engine.update(q, kind, ids)
 		byID(q.add(" AND state = ? AND ", timeout.Open), "due_at <=", chunk, func(l timeout.Later) (string, any) { return l.ID, millis(l.Due) })
 		queries = append(queries, q)
 	}
@@ -64,8 +64,8 @@ func byID[T any](q *query, operation string, timers []T, value func(T) (id strin
 func (s *Store) Redrive(ctx context.Context, kind string, ids []string) (redriven []timeout.Row, err error) {
 	var queries []*query
 	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
-		q := s.dialect.where(s.selectByKey(), chunk)
-		queries = append(queries, q.add(" AND state = ?"+s.dialect.lock, timeout.Dead))
+		q := s.engine.where(s.selectByKey(), chunk)
+		queries = append(queries, q.add(" AND state = ?"+s.engine.ForUpdate, timeout.Dead))
 	}
 	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
 		redriven = nil

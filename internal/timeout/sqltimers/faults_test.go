@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/sqltimers"
@@ -21,11 +22,11 @@ import (
 func faulty(t *testing.T) (broken, sane timeout.Store, s *testbedtest.SQLScript, pool *sql.DB) {
 	t.Helper()
 	address := testbedtest.Database(t)
-	sane = client(t, openMariaDB(t, address, nil), sqltimers.MySQL)
+	sane = client(t, openMariaDB(t, address, nil), sqldb.MariaDB())
 	s = new(testbedtest.SQLScript)
 	pool = sql.OpenDB(s.Wrap(connectorTo(t, address, nil)))
 	t.Cleanup(func() { pool.Close() })
-	broken, err := sqltimers.New(pool, sqltimers.MySQL)
+	broken, err := sqltimers.New(pool, sqldb.MariaDB())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestDatabaseAway(t *testing.T) {
 	}
 	proxy := testbedtest.StartProxy(t, u.Host)
 	u.Host = proxy.Addr()
-	store := client(t, openMariaDB(t, u.String(), nil), sqltimers.MySQL)
+	store := client(t, openMariaDB(t, u.String(), nil), sqldb.MariaDB())
 	calls := func(ctx context.Context) map[string]error {
 		errs := make(map[string]error)
 		now := time.Now()
@@ -186,7 +187,7 @@ func TestBusyFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "timers.db")
 	const query = "_txlock=immediate&_pragma=busy_timeout(1)&_pragma=journal_mode(WAL)"
-	store := client(t, openSQLiteFile(t, file, query), sqltimers.SQLite)
+	store := client(t, openSQLiteFile(t, file, query), sqldb.SQLite())
 	other, err := openSQLiteFile(t, file, query).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -211,10 +212,10 @@ func TestBusyFile(t *testing.T) {
 
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
-	if _, err := sqltimers.New(nil, sqltimers.SQLite); err == nil {
+	if _, err := sqltimers.New(nil, sqldb.SQLite()); err == nil {
 		t.Error("New accepts no database")
 	}
-	if _, err := sqltimers.New(openSQLite(t, ""), 0); err == nil || sqltimers.Schema(0) != nil {
-		t.Error("New and Schema accept an unknown dialect")
+	if _, err := sqltimers.New(openSQLite(t, ""), nil); err == nil {
+		t.Error("New accepts no engine")
 	}
 }

@@ -16,7 +16,7 @@ func (s *Store) Load(ctx context.Context, kind string, ids []string) (found []ti
 	err = s.read(ctx, fmt.Sprintf("load %d timers of %s", len(ids), kind), func() error {
 		found, now = nil, time.Time{}
 		for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
-			rows, at, err := s.dialect.where(s.selectByKey(), chunk).timedRows(ctx, s.db)
+			rows, at, err := s.engine.where(s.selectByKey(), chunk).timedRows(ctx, s.db)
 			if err != nil {
 				return err
 			}
@@ -74,7 +74,7 @@ func (s *Store) list(f timeout.Filter) *query {
 			q.add(" AND next_at <= ?", f.Until.UnixMilli())
 		}
 		if f.After.ID != "" {
-			s.dialect.after(q, "next_at", millis(f.After.Next), f.After.Kind, f.After.ID)
+			s.engine.after(q, "next_at", millis(f.After.Next), f.After.Kind, f.After.ID)
 		}
 		q.add(order, page(f.Limit))
 		if len(states) > 1 {
@@ -91,7 +91,7 @@ func (s *Store) list(f timeout.Filter) *query {
 func (s *Store) Count(ctx context.Context) (counts map[timeout.Shard]map[timeout.State]int, err error) {
 	err = s.read(ctx, "count timers", func() error {
 		counts = make(map[timeout.Shard]map[timeout.State]int)
-		rows, err := newQuery("SELECT kind, lane, state, COUNT(*)"+s.dialect.from("timeouts_next")+
+		rows, err := newQuery("SELECT kind, lane, state, COUNT(*)"+s.engine.from("timeouts_next")+
 			" GROUP BY kind, lane, state").query(ctx, s.db)
 		_, err = collect(rows, err, func(rows *sql.Rows) (none struct{}, err error) {
 			var shard timeout.Shard

@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
-	"example.com/shop/internal/timeout/sqltimers"
 )
 
 // Rows are locked in the order of their keys, whatever the order of the arguments. So a transaction that waits for the
@@ -29,7 +29,7 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			db := openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) { c.Params["innodb_lock_wait_timeout"] = "50" })
-			c := client(t, db, sqltimers.MySQL)
+			c := client(t, db, sqldb.MariaDB())
 			insert(t, c, time.UnixMilli(1e12), 0, []string{"a", "b"})
 			begin := func() *sql.Tx {
 				tx, err := db.BeginTx(ctx, nil)

@@ -33,5 +33,5 @@ func (s *Store) ClaimOverdue(
 // so that it locks no more than it returns.
 func (s *Store) overdue(kind, partition string, before int64, limit int) *query {
 	return s.selectFrom("timeouts_next", columns).add(" WHERE state = ? AND next_at < ? AND lane = ? AND kind = ?",
-		timeout.Open, before, partition, kind).add(" ORDER BY next_at, kind, id LIMIT ?"+s.dialect.skipLocked, page(limit))
+		timeout.Open, before, partition, kind).add(" ORDER BY next_at, kind, id LIMIT ?"+s.engine.SkipLocked, page(limit))
 }

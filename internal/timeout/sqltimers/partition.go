@@ -13,8 +13,8 @@ const forget = 24 * time.Hour
 
 // Heartbeat implements [timeout.Store].
 func (s *Store) Heartbeat(ctx context.Context, partition, instance string) error {
-	q := newQuery("INSERT INTO timeout_lanes (lane, instance, seen_at) VALUES (?, ?, "+s.dialect.now+")", partition, cut(instance, instanceSize))
-	q.add(s.dialect.upsert("lane, instance", "seen_at"))
+	q := newQuery("INSERT INTO timeout_lanes (lane, instance, seen_at) VALUES (?, ?, "+s.engine.Millis+")", partition, cut(instance, instanceSize))
+	q.add(s.engine.Upsert("lane, instance", "seen_at"))
 	_, err := s.run(ctx, fmt.Sprintf("heartbeat for partition %s", partition), nil, []*query{q})
 	return err
 }
@@ -37,7 +37,7 @@ func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (
 	for _, q := range queries {
 		q.add(" AND state = ? AND lane <> ?", timeout.Open, timeout.Base)
 	}
-	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.dialect.now+" - ?", max(silent, forget).Milliseconds())
+	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.engine.Millis+" - ?", max(silent, forget).Milliseconds())
 	err = s.write(ctx, what, nil, multiple, func(tx timeout.Tx) (err error) {
 		if n, err = execAll(ctx, tx, queries); err != nil {
 			return err
@@ -54,5 +54,5 @@ func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (
 // orphans selects open timers of orphaned partitions.
 func (s *Store) orphans(silent time.Duration, limit int) *query {
 	return s.selectFrom("timeouts_lane", columns).add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
-		s.dialect.now+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))
+		s.engine.Millis+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))
 }

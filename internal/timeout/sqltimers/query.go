@@ -75,12 +75,12 @@ func (q *query) timedRows(ctx context.Context, tx timeout.Tx) (all []timeout.Row
 
 // selectFrom begins to select columns of rows and the time, as an index orders them.
 func (s *Store) selectFrom(index, columns string) *query {
-	return newQuery("SELECT " + columns + ", " + s.dialect.now + " AS moment" + s.dialect.from(index))
+	return newQuery("SELECT " + columns + ", " + s.engine.Millis + " AS moment" + s.engine.from(index))
 }
 
 // selectByKey begins to select rows and the time by their keys.
 func (s *Store) selectByKey() *query {
-	return newQuery("SELECT " + columns + ", " + s.dialect.now + " AS moment FROM timeouts" + s.dialect.byKey)
+	return newQuery("SELECT " + columns + ", " + s.engine.Millis + " AS moment FROM timeouts" + s.engine.byKey())
 }
 
 // collect scans all rows of a result and closes it, so that the connection is free

@@ -11,9 +11,9 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
-	"example.com/shop/internal/timeout/sqltimers"
 	"example.com/shop/internal/timeout/timeouttest"
 )
 
@@ -44,7 +44,7 @@ func TestPagesCostWhatIsInThem(t *testing.T) {
 	t.Parallel()
 	const size, limit = 20_000, 50
 	db := openMariaDB(t, testbedtest.Database(t), nil)
-	c := client(t, db, sqltimers.MySQL)
+	c := client(t, db, sqldb.MariaDB())
 	db.SetMaxOpenConns(1) // the counters are those of a session
 	ctx := t.Context()
 	now, err := c.Now(ctx)
@@ -114,7 +114,7 @@ func TestPagesOfOneMoment(t *testing.T) {
 	t.Parallel()
 	const size, limit = 20_000, 50
 	db := openMariaDB(t, testbedtest.Database(t), nil)
-	c := client(t, db, sqltimers.MySQL)
+	c := client(t, db, sqldb.MariaDB())
 	db.SetMaxOpenConns(1)
 	due := time.UnixMilli(2e12)
 	ids := numbered(size)
@@ -163,7 +163,7 @@ func TestStatementsLockOnlyTheirRows(t *testing.T) {
 		t.Run(fmt.Sprintf("%d rows", size), func(t *testing.T) {
 			t.Parallel()
 			db := openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) { c.Params["innodb_lock_wait_timeout"] = "1" })
-			lockOnlyTheirRows(t.Context(), t, client(t, db, sqltimers.MySQL), size)
+			lockOnlyTheirRows(t.Context(), t, client(t, db, sqldb.MariaDB()), size)
 		})
 	}
 }

@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
+	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/timeout"
 )
 
@@ -17,24 +17,18 @@ var _ timeout.Store = (*Store)(nil)
 // [timeout.ErrUnavailable] when the database does not answer, refuses to work, or is too busy.
 type Store struct {
 	db      *sql.DB
-	dialect dialect
+	engine  engine
 	writers chan struct{} // one token per own writer that may run at once; nil: no limit
 }
 
 // New returns a Store on db, which has the tables of [Schema]. The caller closes db.
-func New(db *sql.DB, d Dialect) (*Store, error) {
-	if db == nil {
-		return nil, errors.New("sqltimers: no database")
+func New(db *sql.DB, e *sqldb.Engine) (*Store, error) {
+	if db == nil || e == nil {
+		return nil, errors.New("sqltimers: no database, or no engine")
 	}
-	s := &Store{db: db}
-	switch d {
-	case SQLite:
-		s.dialect = sqlite()
+	s := &Store{db: db, engine: engine{e}}
+	if e.OneWriter {
 		s.writers = make(chan struct{}, 1)
-	case MySQL:
-		s.dialect = mysql()
-	default:
-		return nil, fmt.Errorf("sqltimers: unknown dialect %d", d)
 	}
 	return s, nil
 }
@@ -43,7 +37,7 @@ func New(db *sql.DB, d Dialect) (*Store, error) {
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	err = s.read(ctx, "read the database's clock", func() error {
 		var ms int64
-		err := s.db.QueryRowContext(ctx, "SELECT "+s.dialect.now).Scan(&ms)
+		err := s.db.QueryRowContext(ctx, "SELECT "+s.engine.Millis).Scan(&ms)
 		now = moment(ms)
 		return err
 	})
@@ -53,7 +47,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 // SetPaused implements [timeout.Store].
 func (s *Store) SetPaused(ctx context.Context, kind string, paused bool) error {
 	q := newQuery("INSERT INTO timeout_kinds (kind, paused) VALUES (?, ?)", kind, paused)
-	q.add(s.dialect.upsert("kind", "paused"))
+	q.add(s.engine.Upsert("kind", "paused"))
 	_, err := s.run(ctx, "pause or resume "+kind, nil, []*query{q})
 	return err
 }

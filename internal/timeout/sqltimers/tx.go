@@ -77,7 +77,7 @@ func describe(ctx context.Context, what string, err error) error {
 		return fmt.Errorf("%s: %w: %w: %w", what, timeout.ErrUnavailable, context.Cause(ctx), err)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%s: %w: %w", what, context.Cause(ctx), err)
-	case sqldb.Transient(err), sqldb.Broken(err):
+	case sqldb.Transient(err), sqldb.Broken(err), sqldb.Unable(err):
 		return fmt.Errorf("%s: %w: %w", what, timeout.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", what, err)

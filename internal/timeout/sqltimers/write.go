@@ -24,7 +24,7 @@ func (s *Store) Insert(ctx context.Context, tx timeout.Tx, partition, trace stri
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
 	})
 	queries := make([]*query, 0, 1)
-	for chunk := range slices.Chunk(timers, s.dialect.rows) {
+	for chunk := range slices.Chunk(timers, s.engine.InsertRows) {
 		queries = append(queries, s.insert(partition, traceable(trace), chunk))
 	}
 	_, err := s.run(ctx, fmt.Sprintf("insert %d timers", len(timers)), tx, queries)
@@ -40,7 +40,7 @@ func (s *Store) insert(partition, trace string, timers []timeout.Timer) *query {
 		q.args = append(q.args, t.Kind, t.ID, partition, due, due, trace)
 	}
 	// A column that is not listed has a default in the schema, also for a row that exists.
-	return q.add(s.dialect.upsert("kind, id",
+	return q.add(s.engine.Upsert("kind, id",
 		"lane", "due_at", "next_at", "attempt", "state", "trace", "last_error", "created_at"))
 }
 
@@ -52,7 +52,7 @@ func (s *Store) Delete(ctx context.Context, tx timeout.Tx, kind string, ids []st
 		size, last[ids[i]] = caseChunk, d
 	}
 	for chunk := range slices.Chunk(keysOf(kind, ids), size) {
-		q := s.dialect.delete(chunk)
+		q := s.engine.delete(chunk)
 		if due != nil {
 			byID(q.add(" AND "), "due_at <=", chunk, func(k key) (string, any) { return k.id, millis(last[k.id]) })
 		}
@@ -83,7 +83,7 @@ func (s *Store) updates(rows []timeout.Row, assignments string, args ...any) []*
 	ids := byKind(rows)
 	for _, kind := range slices.Sorted(maps.Keys(ids)) {
 		for chunk := range slices.Chunk(ids[kind], keyChunk) {
-			queries = append(queries, s.dialect.update(newQuery(assignments, args...), kind, chunk))
+			queries = append(queries, s.engine.update(newQuery(assignments, args...), kind, chunk))
 		}
 	}
 	return queries
@@ -106,7 +106,7 @@ func (s *Store) Move(ctx context.Context, tx timeout.Tx, kind, id string, due ti
 	at := millis(due)
 	err = s.write(ctx, fmt.Sprintf("move timer %s of %s", id, kind), tx, multiple, func(tx timeout.Tx) error {
 		// The number of changed rows does not show whether there is one: it may be due then already.
-		rows, err := s.dialect.where(s.selectByKey(), []key{{kind, id}}).add(s.dialect.lock).rows(ctx, tx)
+		rows, err := s.engine.where(s.selectByKey(), []key{{kind, id}}).add(s.engine.ForUpdate).rows(ctx, tx)
 		if err != nil {
 			return err
 		}

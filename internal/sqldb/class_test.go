@@ -17,10 +17,10 @@ import (
 )
 
 // meaning is what the functions say of one error.
-type meaning struct{ transient, broken, duplicate, refused bool }
+type meaning struct{ transient, broken, duplicate, unchanged, unable bool }
 
 func meaningOf(err error) meaning {
-	return meaning{sqldb.Transient(err), sqldb.Broken(err), sqldb.Duplicate(err), sqldb.Refused(err)}
+	return meaning{sqldb.Transient(err), sqldb.Broken(err), sqldb.Is(err, sqldb.Duplicate), sqldb.Unchanged(err), sqldb.Unable(err)}
 }
 
 func TestMeanings(t *testing.T) {
@@ -33,19 +33,21 @@ func TestMeanings(t *testing.T) {
 		{errors.New("anything"), meaning{}},
 		{sql.ErrNoRows, meaning{}},
 		{context.DeadlineExceeded, meaning{broken: true}}, // it is a net.Error, and the statement may be on its way
-		{server(1064), meaning{refused: true}},
-		{server(1205), meaning{transient: true, refused: true}},
-		{server(1213), meaning{transient: true, refused: true}},
-		{server(1020), meaning{transient: true, refused: true}},
-		{server(1062), meaning{duplicate: true, refused: true}},
-		{server(1040), meaning{broken: true, refused: true}},
-		{server(1290), meaning{broken: true, refused: true}},
-		{server(1792), meaning{broken: true, refused: true}},
-		{server(1836), meaning{broken: true, refused: true}},
+		{server(1064), meaning{unchanged: true}},
+		{server(1205), meaning{transient: true, unchanged: true}},
+		{server(1213), meaning{transient: true, unchanged: true}},
+		{server(1020), meaning{transient: true, unchanged: true}},
+		{server(1062), meaning{duplicate: true, unchanged: true}},
+		{server(1040), meaning{broken: true, unchanged: true}},
+		{server(1290), meaning{broken: true, unchanged: true}},
+		{server(1792), meaning{broken: true, unchanged: true}},
+		{server(1836), meaning{broken: true, unchanged: true}},
 		{server(1053), meaning{broken: true}},
 		{server(1317), meaning{broken: true}},
 		{server(4031), meaning{broken: true}},
-		{server(1180), meaning{}},
+		{server(1180), meaning{broken: true}},
+		{server(1665), meaning{unchanged: true, unable: true}},
+		{server(1114), meaning{unchanged: true, unable: true}},
 		{driver.ErrBadConn, meaning{broken: true}},
 		{mysql.ErrInvalidConn, meaning{broken: true}},
 		{io.ErrUnexpectedEOF, meaning{broken: true}},
@@ -86,14 +88,14 @@ func TestMeaningsOfSQLite(t *testing.T) {
 			t.Errorf("%v: %+v, want %+v", err, got, want)
 		}
 	}
-	check(exec(db, "INSERT INTO t VALUES (1, 'b')"), meaning{duplicate: true, refused: true})
-	check(exec(db, "INSERT INTO t VALUES (2, 'a')"), meaning{duplicate: true, refused: true})
-	check(exec(db, "INSERT INTO nowhere VALUES (2)"), meaning{refused: true})
-	check(exec(open(filepath.Join(t.TempDir(), "no", "file.db")), "SELECT 1"), meaning{broken: true, refused: true})
+	check(exec(db, "INSERT INTO t VALUES (1, 'b')"), meaning{duplicate: true, unchanged: true})
+	check(exec(db, "INSERT INTO t VALUES (2, 'a')"), meaning{duplicate: true, unchanged: true})
+	check(exec(db, "INSERT INTO nowhere VALUES (2)"), meaning{unchanged: true})
+	check(exec(open(filepath.Join(t.TempDir(), "no", "file.db")), "SELECT 1"), meaning{broken: true, unchanged: true})
 	tx, err := other.BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer tx.Rollback()
-	check(exec(db, "INSERT INTO t VALUES (2, 'b')"), meaning{transient: true, refused: true})
+	check(exec(db, "INSERT INTO t VALUES (2, 'b')"), meaning{transient: true, unchanged: true})
 }

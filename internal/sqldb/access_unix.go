@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqlstore
+package sqldb
 
 import (
 	"io/fs"

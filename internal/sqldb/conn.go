@@ -1,0 +1,140 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"sync/atomic"
+)
+
+// serverConnector opens connections to MariaDB or MySQL, whose driver sends all arguments as text.
+//
+// The server may be demoted, when new connections lead to its successor. If it refuses to write because it is
+// read-only, all connections that share the generation are dropped. The error stays as it is: the driver's own option
+// RejectReadOnly would hide it, and drops one connection per refusal. A refusal is never repeated here: the transaction
+// has to begin again.
+//
+// If scripts are allowed, a transaction begins with its first statement, in one round trip. The driver checks whether
+// the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that out.
+type serverConnector struct {
+	driver.Connector
+
+	latest  *atomic.Int64 // generation of connections; a refusal begins the next one
+	scripts bool
+}
+
+// Connect implements [driver.Connector].
+func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	generation := c.latest.Load()
+	conn, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &serverConn{mysqlConn: conn.(mysqlConn), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
+}
+
+// mysqlConn is what database/sql uses of a connection.
+type mysqlConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+	driver.NamedValueChecker
+}
+
+// serverConn is a connection of serverConnector. database/sql uses it in one goroutine at a time.
+type serverConn struct {
+	mysqlConn
+
+	of         serverConnector
+	generation int64
+	pending    bool // a transaction begins with the next statement
+}
+
+// begin adds the beginning of the transaction to query if it is the first.
+func (c *serverConn) begin(query string) string {
+	if c.pending {
+		query = "START TRANSACTION; " + query
+	}
+	return query
+}
+
+// sent says that the outcome of a statement is err. A statement that was skipped is about to be prepared, and was not
+// sent. If the server is read-only, the next generation begins.
+func (c *serverConn) sent(err error) error {
+	c.pending = c.pending && errors.Is(err, driver.ErrSkip)
+	if Is(err, ReadOnly) {
+		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
+	}
+	return err
+}
+
+// BeginTx implements [driver.ConnBeginTx].
+func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
+	if !c.of.scripts || options != (driver.TxOptions{}) {
+		if _, err := c.mysqlConn.BeginTx(ctx, options); err != nil {
+			return nil, err
+		}
+	} else {
+		c.pending = true
+	}
+	return serverTx{c}, nil
+}
+
+// ExecContext implements [driver.ExecerContext].
+func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
+	result, err := c.mysqlConn.ExecContext(ctx, c.begin(query), args)
+	return result, c.sent(err)
+}
+
+// QueryContext implements [driver.QueryerContext].
+func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.mysqlConn.QueryContext(ctx, c.begin(query), args)
+	return rows, c.sent(err)
+}
+
+// PrepareContext implements [driver.ConnPrepareContext].
+func (c *serverConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
+	if c.pending {
+		c.pending = false
+		if _, err := c.mysqlConn.BeginTx(ctx, driver.TxOptions{}); err != nil {
+			return nil, err
+		}
+	}
+	return c.mysqlConn.PrepareContext(ctx, query)
+}
+
+// IsValid implements [driver.Validator]: database/sql asks when a connection returns to the pool.
+func (c *serverConn) IsValid() bool {
+	return c.generation == c.of.latest.Load() && c.mysqlConn.IsValid()
+}
+
+// ResetSession implements [driver.SessionResetter]: database/sql calls it when a connection leaves the pool.
+func (c *serverConn) ResetSession(ctx context.Context) error {
+	if c.generation != c.of.latest.Load() {
+		return driver.ErrBadConn
+	}
+	return c.mysqlConn.ResetSession(ctx)
+}
+
+// serverTx is a transaction of a serverConn.
+type serverTx struct{ conn *serverConn }
+
+// Commit implements [driver.Tx].
+func (t serverTx) Commit() error { return t.end("COMMIT") }
+
+// Rollback implements [driver.Tx].
+func (t serverTx) Rollback() error { return t.end("ROLLBACK") }
+
+func (t serverTx) end(statement string) error {
+	if t.conn.pending {
+		t.conn.pending = false
+		return nil // nothing was sent
+	}
+	_, err := t.conn.ExecContext(context.Background(), statement, nil) // as the driver does
+	return err
+}

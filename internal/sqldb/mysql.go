@@ -1,0 +1,221 @@
+package sqldb
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
+
+// maxIdle is how long a session may do nothing within a transaction. A process that is paused keeps rows locked for no
+// longer.
+const maxIdle = 2 * time.Second
+
+// MySQL is the engine of MySQL 8 and later, and of what MariaDB has in common with it.
+func MySQL() *Engine {
+	const now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+	return &Engine{
+		Name: "mysql", Dialect: "mysql",
+		Facts: Facts{
+			Scripts: true, LocksReachAllWriters: true, Connections: 32, InsertRows: 200,
+			Idle: maxIdle / 2, // the only limit for an idle transaction ends sessions without one too
+		},
+		Now: now, Present: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6))", Millis: "(" + now + ") DIV 1000",
+		ForUpdate: " FOR UPDATE", SkipLocked: " FOR UPDATE SKIP LOCKED", NoWait: " FOR UPDATE NOWAIT",
+		ShareFree: " FOR SHARE SKIP LOCKED", InsertNew: "INSERT IGNORE", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
+		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d",
+		// Without the name of the index a small table is read, and locked, as a whole.
+		ByKey:      " FORCE INDEX (PRIMARY)",
+		Index:      func(name string) string { return " FORCE INDEX (" + name + ")" },
+		PrimaryKey: func(string) string { return "PRIMARY" },
+		OnConflict: func(string) string { return " ON DUPLICATE KEY UPDATE " },
+		Proposed:   func(column string) string { return "VALUES(" + column + ")" },
+		DeleteSome: func(table, where string) string { return "DELETE FROM " + table + " WHERE " + where },
+		Within: func(query string, d time.Duration) string {
+			return strings.Replace(query, "SELECT", fmt.Sprintf("SELECT /*+ MAX_EXECUTION_TIME(%d) */", max(1, d.Milliseconds())), 1)
+		},
+		types: strings.NewReplacer("integer", "BIGINT").Replace,
+		text: func(kind, size string) string {
+			switch kind {
+			case "ascii":
+				return "VARCHAR(" + size + ") CHARACTER SET ascii COLLATE ascii_bin"
+			case "text":
+				return "VARCHAR(" + size + ") CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"
+			}
+			// Bytes, because a column of text holds names for equal that differ in blanks at the end.
+			return "VARBINARY(" + size + ")"
+		},
+		table: ") ENGINE=InnoDB", inTable: true, lockSchema: lockByName,
+	}
+}
+
+// mysqlClasses are the errors of MariaDB and MySQL.
+var mysqlClasses = map[uint16]Class{
+	1062: Duplicate,
+	1054: NoSchema, 1146: NoSchema, // column, table
+	1060: Repeated, 1061: Repeated, 1091: Repeated, 1826: Repeated, 3822: Repeated,
+	1044: Denied, 1045: Denied, 1142: Denied, 1143: Denied, 1227: Denied, 1370: Denied,
+	1665: Denied, // binlog_format
+	1021: Full, 1114: Full,
+	1020: Conflict,                 // with innodb_snapshot_isolation
+	1213: Conflict, 3101: Conflict, // of one server, and of a group at COMMIT
+	1205: RowLocked, 3572: RowLocked, // the latter is MySQL's answer to NOWAIT
+	1969: Late, 3024: Late, // max_statement_time of MariaDB, max_execution_time of MySQL
+	1290: ReadOnly, 1792: ReadOnly, 1836: ReadOnly, // the server, its transactions, MySQL's server
+	1040: Starting, 1203: Starting, 1226: Starting, // too many sessions
+	1047: Starting, // a node of Galera that is not in step
+	1053: Stopping,
+	1180: Lost, 1317: Lost, 1927: Lost, 4031: Lost, // COMMIT failed, the statement or session was killed, or idle
+}
+
+// mysqlClass returns the class of an error of MariaDB or MySQL, and whether err is one.
+func mysqlClass(err error) (Class, bool) {
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	if !ok {
+		return None, false
+	}
+	return mysqlClasses[e.Number], true
+}
+
+// parseMySQL returns how to connect to the server that rawURL names, and its address without secrets.
+func parseMySQL(rawURL string) (c *mysqldriver.Config, address string, err error) {
+	// No error repeats a part of the text: an unescaped character in the password moves it anywhere.
+	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %")
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, "", malformed
+	}
+	name := strings.TrimPrefix(u.Path, "/")
+	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" || u.Fragment != "" {
+		return nil, "", malformed
+	}
+	c = mysqldriver.NewConfig()
+	c.User = u.User.Username()
+	c.Passwd, _ = u.User.Password()
+	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), name
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	c.ClientFoundRows = true
+	c.InterpolateParams = true
+	c.Logger = &mysqldriver.NopLogger{}
+	return c, "mysql://" + c.Addr + "/" + name, nil
+}
+
+// session are the settings on which the code relies, whatever those of the server are.
+func session() map[string]string {
+	return map[string]string{
+		"autocommit":               "1",
+		"completion_type":          "'NO_CHAIN'",
+		"sql_mode":                 "'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'",
+		"sql_safe_updates":         "0",
+		"character_set_client":     "'utf8mb4'", // by which the driver escapes arguments
+		"character_set_results":    "'utf8mb4'",
+		"collation_connection":     "'utf8mb4_general_ci'",
+		"time_zone":                "'+00:00'", // in UTC no hour comes twice
+		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
+	}
+}
+
+// openMySQL asks the server that rawURL names for its engine.
+func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
+	c, address, err := parseMySQL(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	var engine *Engine
+	err = Await(ctx, func() (err error) {
+		engine, err = engineOf(ctx, c)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("open database %s: %w", address, err)
+	}
+	// In MariaDB's words, or in MySQL's: the isolation, how long a statement may take, and a transaction may be idle.
+	c.Params = session()
+	isolation, longest, idle, unit := "transaction_isolation", "max_execution_time", "wait_timeout", time.Millisecond
+	if engine.Name != "mysql" {
+		isolation, longest, idle, unit = "tx_isolation", "max_statement_time", "idle_transaction_timeout", time.Second
+	}
+	c.Params[isolation] = "'READ-COMMITTED'"
+	c.Params[longest] = strconv.FormatInt(int64(c.ReadTimeout/unit), 10)
+	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
+	usual := c.Clone()
+	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
+	slow := c.Clone()
+	delete(slow.Params, longest)
+	slow.ReadTimeout = 0
+	d := &Database{Engine: engine, Address: address}
+	generation := new(atomic.Int64)
+	for config, to := range map[*mysqldriver.Config]*driver.Connector{usual: &d.Usual, c: &d.Single, slow: &d.Unhurried} {
+		connector, err := mysqldriver.NewConnector(config)
+		if err != nil {
+			return nil, fmt.Errorf("open database %s: %w", address, err)
+		}
+		*to = serverConnector{connector, generation, config.MultiStatements}
+	}
+	return d, nil
+}
+
+// engineOf asks a server for its engine, and for the settings that no session can change.
+func engineOf(ctx context.Context, c *mysqldriver.Config) (e *Engine, err error) {
+	connector, err := mysqldriver.NewConnector(c)
+	if err != nil {
+		return nil, err
+	}
+	db := sql.OpenDB(connector)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	rows, err := db.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format')")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	is := make(map[string]string)
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		is[name] = value
+	}
+	if is["log_bin"] == "ON" && is["binlog_format"] == "STATEMENT" {
+		return nil, errors.New("the server has binlog_format=STATEMENT, and so refuses to write: set binlog_format=ROW")
+	}
+	switch {
+	case is["wsrep_on"] == "ON":
+		e = galera()
+	case strings.Contains(is["version"], "MariaDB"):
+		e = MariaDB()
+	default:
+		e = MySQL()
+	}
+	return e, rows.Err()
+}
+
+// lockByName uses a named lock, one per database of the server, which ends with its session. The name fits MySQL's
+// limit, and avoids MD5, which MySQL no longer has.
+func lockByName(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
+	const name = "CONCAT('shop:migrate:', LEFT(SHA2(DATABASE(), 256), 32))"
+	var got sql.NullInt64
+	// Each wait is short, as the server does not notice at once that somebody has gone; the caller's context bounds the loop.
+	for got.Int64 != 1 {
+		if err := conn.QueryRowContext(ctx, "SELECT GET_LOCK("+name+", 2)").Scan(&got); err != nil {
+			return nil, err
+		}
+		if !got.Valid {
+			return nil, errors.New("the server cannot lock the schema")
+		}
+	}
+	return func(ctx context.Context, _ error) error {
+		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+name+")")
+		return err
+	}, nil
+}
