@@ -87,7 +87,7 @@
 //
 // # Costs
 //
-// A permit is a few atomic operations, two short critical sections and two small allocations (BenchmarkTake). An
+// A permit is two short critical sections and two small allocations (BenchmarkTake). An
 // instance sends the store one command every TTL/12, whatever its load. While permits move it sends at most one every
 // TTL/100: four per second with the default TTL. The time of the command grows with the number of instances.
 //

@@ -55,7 +55,7 @@ func (l *Limiter) expire(now time.Time) {
 	defer l.mu.Unlock()
 	if s := &l.state; s.seen && !s.degraded && now.After(s.until) {
 		s.lost, s.granted = true, 0
-		l.gate.resize(0)
+		l.capacity = 0
 	}
 }
 
@@ -68,7 +68,7 @@ func (l *Limiter) due(now time.Time) time.Duration {
 		return 0
 	}
 	pause := l.every()
-	if capacity, used := l.gate.load(); l.pending != nil || s.granted > max(capacity, used) && !s.degraded {
+	if l.pending != nil || s.granted > max(l.capacity, l.used) && !s.degraded {
 		pause = l.spacing()
 	}
 	return s.asked.Add(pause).Sub(now)
@@ -81,8 +81,9 @@ func (l *Limiter) call(ctx context.Context) {
 	l.pending = nil
 	s := &l.state
 	now := time.Now()
-	capacity, used := l.gate.load()
-	needed := max(int(l.peak.Swap(int64(used))), used) + int(l.shunned.Swap(0))
+	capacity, used := l.capacity, l.used
+	needed := l.peak + l.shunned
+	l.peak, l.shunned = used, 0
 	if f != nil {
 		needed += f.waiting
 	}
@@ -130,7 +131,6 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 	s := &l.state
 	was := s.degraded
 	s.degraded = err != nil
-	l.degraded.Store(s.degraded)
 	if s.degraded {
 		if sent.After(s.until) {
 			s.granted = 0
@@ -162,7 +162,7 @@ func (l *Limiter) open(capacity int) {
 	if l.closing {
 		capacity = 0
 	}
-	l.gate.resize(capacity)
+	l.capacity = capacity
 }
 
 // share is what an instance serves without the store: at least 1, and exactly 1 if it has never seen the number of
@@ -178,7 +178,7 @@ func (s *state) share() int {
 func (l *Limiter) end(ctx context.Context) {
 	l.mu.Lock()
 	l.closing = true
-	l.gate.resize(0)
+	l.capacity = 0
 	l.serve()
 	l.mu.Unlock()
 	ctx = context.WithoutCancel(ctx)
@@ -186,10 +186,7 @@ func (l *Limiter) end(ctx context.Context) {
 	defer limit.Stop()
 	renew := time.NewTicker(l.every())
 	defer renew.Stop()
-	for late := false; !late; {
-		if _, used := l.gate.load(); used == 0 {
-			break
-		}
+	for late := false; !late && l.Stats().InUse > 0; {
 		select {
 		case <-renew.C:
 			l.call(ctx)

@@ -64,21 +64,21 @@ type Limiter struct {
 	cfg   Config
 	id    string // of this instance, in the store
 
-	gate     gate
-	peak     atomic.Int64 // most in use since the last call
-	shunned  atomic.Int64 // refused since the last call: what this instance would have needed as well
-	rejected atomic.Int64
-	degraded atomic.Bool  // as state.degraded
-	unshared atomic.Int64 // permits that were given out without the store
-	calls    atomic.Int64
-	load     load
-	wake     chan struct{} // has room for one
+	calls atomic.Int64
+	wake  chan struct{} // has room for one
 
-	mu      sync.Mutex
-	state   state
-	pending *flight // the next call, if somebody waits for it
-	running bool
-	closing bool
+	mu       sync.Mutex
+	capacity int // how many operations may be in flight; if fewer than are, none begins
+	used     int
+	peak     int   // most in use since the last call
+	shunned  int   // refused since the last call: what this instance would have needed as well
+	unshared int64 // permits that were given out without the store
+	rejected int64
+	load     load
+	state    state
+	pending  *flight // the next call, if somebody waits for it
+	running  bool
+	closing  bool
 }
 
 // state is what the instance has, and what it has seen of the others.
@@ -112,7 +112,7 @@ func New(store Store, cfg Config) (*Limiter, error) {
 	l := &Limiter{store: store, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1)}
 	l.state = state{permits: cfg.Permits, instances: 1}
 	if store == nil {
-		l.gate.resize(cfg.Permits)
+		l.capacity = cfg.Permits
 	}
 	return l, nil
 }
@@ -135,8 +135,7 @@ func (l *Limiter) Resize(ctx context.Context, n int) error {
 	if l.store == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.state.permits = n
-		l.gate.resize(n)
+		l.state.permits, l.capacity = n, n
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
@@ -156,8 +155,8 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if l.enter() {
-		return l.leaver(), nil
+	if release := l.enter(); release != nil {
+		return release, nil
 	}
 	return l.takeSlow(ctx)
 }
@@ -165,7 +164,15 @@ func (l *Limiter) Take(ctx context.Context) (release func(), err error) {
 // Refuse counts an operation that its caller refuses although there may be a permit, and returns
 // a [*ConcurrencyLimitError]. The operation does not count as a need for permits.
 func (l *Limiter) Refuse() error {
-	l.rejected.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.refuse(0)
+}
+
+// refuse is Refuse for an operation that needs so many permits. It is called under mu.
+func (l *Limiter) refuse(needs int) error {
+	l.shunned += needs
+	l.rejected++
 	return &ConcurrencyLimitError{RetryAfter: l.load.refused()}
 }
 
@@ -188,11 +195,13 @@ func (l *Limiter) takeSlow(ctx context.Context) (func(), error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if l.enter() { // of two that are ready select chooses either
-			return l.leaver(), nil
+		if release := l.enter(); release != nil { // of two that are ready select chooses either
+			return release, nil
 		}
 		if over {
-			return nil, l.saturated()
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return nil, l.refuse(1)
 		}
 	}
 }
@@ -203,15 +212,14 @@ func (l *Limiter) ask() (*flight, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	s := &l.state
-	capacity, _ := l.gate.load()
 	switch {
 	case l.closing:
 		return nil, ErrClosed
-	case l.store == nil, s.degraded, time.Now().Before(s.denied), capacity >= s.permits:
-		return nil, l.saturated()
+	case l.store == nil, s.degraded, time.Now().Before(s.denied), l.capacity >= s.permits:
+		return nil, l.refuse(1)
 	}
-	if missing := s.target - capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
-		return nil, l.saturated() // what others give up is for those who wait
+	if missing := s.target - l.capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
+		return nil, l.refuse(1) // what others give up is for those who wait
 	}
 	if l.pending == nil {
 		l.pending = &flight{done: make(chan struct{})}
@@ -221,39 +229,31 @@ func (l *Limiter) ask() (*flight, error) {
 	return l.pending, nil
 }
 
-// enter takes a permit of this instance.
-func (l *Limiter) enter() bool {
-	_, used, ok := l.gate.enter()
-	if !ok {
-		return false
+// enter takes a permit of this instance. It returns nil if there is none.
+func (l *Limiter) enter() (release func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.used >= l.capacity {
+		return nil
 	}
-	for most := l.peak.Load(); int64(used) > most && !l.peak.CompareAndSwap(most, int64(used)); {
-		most = l.peak.Load()
+	l.used++
+	l.peak = max(l.peak, l.used)
+	if l.state.degraded {
+		l.unshared++
 	}
-	if l.degraded.Load() {
-		l.unshared.Add(1)
-	}
-	l.load.admitted()
-	return true
-}
-
-// leaver returns the release of one operation.
-func (l *Limiter) leaver() func() {
-	var once atomic.Bool
+	l.load.current().admitted++
+	over := false
 	return func() {
-		if once.Swap(true) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if over {
 			return
 		}
-		if capacity, used := l.gate.leave(); used >= capacity {
+		over = true
+		if l.used--; l.used >= l.capacity {
 			l.nudge() // the instance gives up what it has just got back
 		}
 	}
-}
-
-// saturated is the refusal.
-func (l *Limiter) saturated() error {
-	l.shunned.Add(1)
-	return l.Refuse()
 }
 
 // nudge wakes Run.
@@ -285,12 +285,11 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	capacity, used := l.gate.load()
 	s := &l.state
 	stats := Stats{
-		Permits: s.permits, Leased: s.granted, Capacity: capacity, InUse: used, Instances: s.instances,
-		Remaining: max(0, capacity-used), Degraded: s.degraded, Unshared: l.unshared.Load(),
-		Rejected: l.rejected.Load(), Calls: l.calls.Load(), Reset: l.load.wait(),
+		Permits: s.permits, Leased: s.granted, Capacity: l.capacity, InUse: l.used, Instances: s.instances,
+		Remaining: max(0, l.capacity-l.used), Degraded: s.degraded, Unshared: l.unshared,
+		Rejected: l.rejected, Calls: l.calls.Load(), Reset: l.load.wait(),
 	}
 	if l.store != nil && !s.degraded && !l.closing {
 		stats.Remaining += max(0, s.permits-s.held)

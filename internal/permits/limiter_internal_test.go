@@ -15,7 +15,9 @@ func TestTakeAtTheEndOfItsWait(t *testing.T) {
 		}
 		go func() {
 			synctest.Wait() // until Take waits
-			l.gate.resize(1)
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			l.capacity = 1
 		}()
 		if _, err := l.Take(t.Context()); err != nil {
 			t.Error(err)
