@@ -68,7 +68,7 @@ func (p *Publisher) Waits(sku, strategy string, count func(sku string) int) {
 	defer p.mu.Unlock()
 	if p.waits[sku] == nil {
 		p.waits[sku] = &waiters{strategy: strategy, count: count}
-		time.AfterFunc(quiet, p.wakeUp) // most orders have their lease by then
+		time.AfterFunc(quiet, func() { signal(p.wake) }) // most orders have their lease by then
 	}
 }
 
@@ -87,7 +87,7 @@ func (p *Publisher) countWaiters() {
 		}
 	}
 	if len(p.waits) > 0 {
-		time.AfterFunc(quiet, p.wakeUp) // for the next count
+		time.AfterFunc(quiet, func() { signal(p.wake) }) // for the next count
 	}
 }
 

@@ -87,23 +87,6 @@ func TestDropsAreMarked(t *testing.T) {
 	}
 }
 
-// TestACrowdIsNotDropped: what fills half of the queue is appended without a pause.
-func TestACrowdIsNotDropped(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, all := fleet(t, 1, events.FeedConfig{})
-		all[0].place("first")
-		for n := range 6000 {
-			if n%3000 == 0 {
-				time.Sleep(6 * time.Millisecond) // in which the first one is appended
-			}
-			all[0].place(strconv.Itoa(n))
-		}
-		if _, dropped := all[0].Stats(); dropped > 0 {
-			t.Errorf("%d events were dropped while the log was available", dropped)
-		}
-	})
-}
-
 // TestResumeThroughLosses: three instances read the log at their own pace. Publishers drop events, and the log loses its data.
 // A listener goes from one instance to the next with the ID of what it received last, and breaks off in the middle. It
 // receives everything exactly once, unless it has to restart.

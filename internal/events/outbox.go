@@ -19,10 +19,9 @@ const (
 	batchSize = 64
 
 	// collect is how long the first event waits for others. When nothing waits any more, the next call is made between later, as
-	// each one wakes the feeds of all instances; or as soon as crowd events wait.
+	// each one wakes the feeds of all instances.
 	collect = 5 * time.Millisecond
 	between = 100 * time.Millisecond
-	crowd   = outboxSize / 2
 
 	// appendPause is the pause between two attempts to append.
 	appendPause = 200 * time.Millisecond
@@ -32,8 +31,7 @@ const (
 type outbox struct {
 	log     Log
 	onError func(error)
-	wake    chan struct{} // has room for one, as crowded has
-	crowded chan struct{}
+	wake    chan struct{} // has room for one
 
 	mu        sync.Mutex
 	queue     []waiting
@@ -49,7 +47,7 @@ type waiting struct {
 }
 
 func newOutbox(log Log, onError func(error)) *outbox {
-	return &outbox{log: log, onError: onError, wake: make(chan struct{}, 1), crowded: make(chan struct{}, 1)}
+	return &outbox{log: log, onError: onError, wake: make(chan struct{}, 1)}
 }
 
 // put queues an event, or drops it if there is no room.
@@ -65,11 +63,9 @@ func (o *outbox) put(text string) {
 	o.queue = append(o.queue, waiting{text, o.lost})
 	o.lost = false
 	signal(o.wake)
-	if len(o.queue) == crowd {
-		signal(o.crowded)
-	}
 }
 
+// signal wakes the goroutine that receives from c.
 func signal(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -118,20 +114,9 @@ func (o *outbox) run(ctx context.Context) {
 		}
 		select {
 		case <-o.wake:
-			o.pause(ctx, max(collect, between-time.Since(last)))
+			backoff.Sleep(ctx, max(collect, between-time.Since(last)))
 		case <-ctx.Done():
 		}
-	}
-}
-
-// pause waits for d, until ctx ends, or until there is a crowd.
-func (o *outbox) pause(ctx context.Context, d time.Duration) {
-	late := time.NewTimer(d)
-	defer late.Stop()
-	select {
-	case <-late.C:
-	case <-o.crowded:
-	case <-ctx.Done():
 	}
 }
 

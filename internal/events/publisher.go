@@ -50,7 +50,6 @@ type Publisher struct {
 	failing bool          // of the goroutine of Run: levels cannot be read
 
 	mu     sync.Mutex
-	noted  bool                // Run was woken for what is collected
 	stocks map[string]struct{} // SKUs whose levels have changed
 	locks  map[string]*leases
 	waits  map[string]*waiters         // by SKU; there are some, or may be
@@ -71,9 +70,10 @@ func NewPublisher(log Log, c PublisherConfig) *Publisher {
 
 // Order publishes a change of an order within some 100 ms, and later the levels of its SKUs.
 func (p *Publisher) Order(o Order) {
-	e := Event{Type: TypeOrder, Order: &o}
-	p.publish(e)
-	p.Stock(e.SKUs()...)
+	p.publish(Event{Type: TypeOrder, Order: &o})
+	for _, it := range o.Items {
+		p.Stock(it.SKU)
+	}
 }
 
 // Stock publishes the changed levels of SKUs.
@@ -150,21 +150,14 @@ func (p *Publisher) finish(ctx context.Context) {
 // collect records a change for Run.
 func (p *Publisher) collect(note func()) {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	note()
-	first := !p.noted
-	p.noted = true
-	p.mu.Unlock()
-	if first {
-		p.wakeUp()
-	}
+	signal(p.wake)
 }
-
-func (p *Publisher) wakeUp() { signal(p.wake) }
 
 // flush publishes the collected changes. It reports whether more levels can be read.
 func (p *Publisher) flush(ctx context.Context) (more bool) {
 	p.mu.Lock()
-	p.noted = false
 	p.countWaiters()
 	locks, timers := make(map[string]Lock, len(p.locks)), p.timers
 	for sku, l := range p.locks {
@@ -182,10 +175,20 @@ func (p *Publisher) flush(ctx context.Context) (more bool) {
 	return p.flushStock(ctx)
 }
 
-// flushStock reads levels and publishes them. Levels that cannot be read are read later. It reports whether there
+// flushStock reads levels and publishes them, those of one read. Levels that cannot be read are read later. It reports whether there
 // are more.
 func (p *Publisher) flushStock(ctx context.Context) (more bool) {
-	skus := p.some()
+	var skus []string
+	p.mu.Lock()
+	for sku := range p.stocks {
+		if len(skus) == reads {
+			signal(p.wake) // the rest comes next
+			break
+		}
+		skus = append(skus, sku)
+		delete(p.stocks, sku)
+	}
+	p.mu.Unlock()
 	if len(skus) == 0 {
 		return false
 	}
@@ -205,21 +208,6 @@ func (p *Publisher) flushStock(ctx context.Context) (more bool) {
 		p.publish(Event{Type: TypeStock, Stock: &level})
 	}
 	return len(skus) == reads
-}
-
-// some takes the changed SKUs of one read.
-func (p *Publisher) some() (skus []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for sku := range p.stocks {
-		if len(skus) == reads {
-			p.wakeUp() // the rest comes next
-			break
-		}
-		skus = append(skus, sku)
-		delete(p.stocks, sku)
-	}
-	return skus
 }
 
 func (p *Publisher) publish(e Event) {
