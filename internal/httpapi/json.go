@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -20,9 +19,7 @@ const (
 )
 
 // strict has the checks of a body that the decoder does not make.
-var strict = json.WithUnmarshalers(json.JoinUnmarshalers(
-	json.UnmarshalFromFunc(checkSize), json.UnmarshalFromFunc(readText), json.UnmarshalFromFunc(readInteger),
-))
+var strict = json.WithUnmarshalers(json.UnmarshalFromFunc(checkValue))
 
 // parse reads data as exactly one JSON object. The decoder refuses duplicate fields, bytes after the object, and text
 // that is not Unicode. Numbers become float64 for the validation of schemas.
@@ -41,8 +38,9 @@ func parse(data []byte) (map[string]any, error) {
 	return object, nil
 }
 
-// checkSize refuses a value that is nested too deep, or whose object or array has too many values.
-func checkSize(d *jsontext.Decoder, _ *any) error {
+// checkValue refuses a value that is nested too deep, or whose object or array has too many values. It reads integers,
+// and refuses 1.0 and 1e2 as probable typing errors.
+func checkValue(d *jsontext.Decoder, value *any) error {
 	depth := d.StackDepth()
 	if depth > maxDepth {
 		return refuse(TypeMalformedRequest, "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep.")
@@ -50,23 +48,9 @@ func checkSize(d *jsontext.Decoder, _ *any) error {
 	if _, tokens := d.StackIndex(depth); tokens > maxTokens {
 		return invalid(Violation{Pointer: pointer(d.StackPointer().Parent()), Detail: "has more values than any request needs"})
 	}
-	return json.SkipFunc
-}
-
-// readText refuses NUL, because some databases and C libraries end a text there.
-func readText(d *jsontext.Decoder, s *string) error {
-	t, err := d.ReadToken()
-	if err != nil {
-		return err
+	if d.PeekKind() != '0' {
+		return json.SkipFunc
 	}
-	if *s = t.String(); strings.Contains(*s, "\x00") {
-		return refuse(TypeMalformedRequest, "A text contains NUL.")
-	}
-	return nil
-}
-
-// readInteger refuses 1.0 and 1e2 as probable typing errors.
-func readInteger(d *jsontext.Decoder, f *float64) error {
 	literal, err := d.ReadValue()
 	if err != nil {
 		return err
@@ -75,7 +59,7 @@ func readInteger(d *jsontext.Decoder, f *float64) error {
 	if err != nil {
 		return invalid(Violation{Pointer: pointer(d.StackPointer()), Detail: "must be an integer without fraction or exponent, within 64 bits"})
 	}
-	*f = float64(n)
+	*value = float64(n)
 	return nil
 }
 

@@ -42,9 +42,6 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	for i, it := range r.Body.Items {
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
-	if over := sums(r.Body.Items); over != nil {
-		return nil, invalid(over...)
-	}
 	ctx = requestContext(ctx)
 	in := stateOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
@@ -57,6 +54,9 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 		p := refuse(TypeUnknownSKU, problemOf(err).Detail)
 		p.Errors, p.cause = placesOf(r.Body.Items, unknown.SKUs), err
 		return nil, p
+	}
+	if errors.Is(err, order.ErrInvalid) {
+		return nil, invalid(sums(r.Body.Items)...)
 	}
 	if err != nil {
 		return nil, err

@@ -39,8 +39,6 @@ func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 		"byte order mark":         "\ufeff" + basket,
 		"not UTF-8":               strings.Replace(basket, "c1", "c\xff", 1),
 		"NUL byte":                strings.Replace(basket, "c1", "c\x00", 1),
-		"NUL escaped":             strings.Replace(basket, "c1", `c\u0000`, 1),
-		"NUL in a name":           strings.Replace(basket, "items", `items\u0000`, 1),
 		"half a surrogate pair":   strings.Replace(basket, "c1", `c\ud800`, 1),
 		"same member twice":       `{"customer_id":"c1","customer_id":"c2","items":[{"sku":"s1","quantity":1}]}`,
 		"same member escaped":     `{"customer_id":"c1","customer_i\u0064":"c2","items":[{"sku":"s1","quantity":1}]}`,
@@ -88,6 +86,8 @@ func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 		"quantity true":          line("true"),
 		"quantity null":          line("null"),
 		"sum too large":          `{"customer_id":"c1","items":[{"sku":"s1","quantity":600},{"sku":"s1","quantity":600}]}`,
+		"NUL escaped":            strings.Replace(basket, "c1", `c\u0000`, 1),
+		"NUL in a name":          strings.Replace(basket, "items", `items\u0000`, 1),
 		"empty object":           `{}`,
 		"many unknown members":   manyMembers(5000),
 		"long unknown member":    `{"` + strings.Repeat("m", 60_000) + `":1}`,
@@ -103,6 +103,7 @@ func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 		"unknown strategy": `{"on_hand":1,"strategy":"hope"}`,
 		"another case":     `{"on_hand":1,"strategy":"Naive"}`,
 		"strategy escaped": `{"on_hand":1,"strategy":"naive\t"}`,
+		"strategy and NUL": `{"on_hand":1,"strategy":"naive\u0000"}`,
 	})
 	add(422, "strategy-unavailable", http.MethodPut, "/api/v1/skus/new", map[string]string{
 		"redis":          `{"on_hand":1,"strategy":"redis"}`,
