@@ -3,12 +3,10 @@ package app
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/events/redislog"
@@ -76,11 +74,6 @@ func (n *eventLog) Changed(o order.Order) {
 		e.Items[i] = events.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
 	n.Order(e)
-}
-
-// Held implements [order.Publisher].
-func (n *eventLog) Held(sku, strategy string, f dlock.Fence, asked time.Time, expires func() time.Time) (ended func()) {
-	return n.Lock(sku, strategy, f.Token, asked, expires)
 }
 
 // Fenced implements [order.Publisher].

@@ -75,7 +75,7 @@ func (r *Room) publishLate(ctx context.Context, sku string, s stock.Strategy) er
 		Granted: func(token uint64) {
 			held = token
 			expires := time.Now().Add(lab.LateTTL)
-			ended = publisher.Lock(sku, s.Name, token, asked, func() time.Time { return expires })
+			ended = publisher.Held(sku, s.Name, token, asked, func() time.Time { return expires })
 		},
 		Written: func(accepted uint64) {
 			if accepted > 0 {

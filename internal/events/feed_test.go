@@ -63,7 +63,7 @@ func TestFilters(t *testing.T) {
 		i.Order(events.Order{ID: "o2", CustomerID: "c2", Items: []events.Item{{SKU: "a", Quantity: 1}, {SKU: "b", Quantity: 1}}})
 		i.Member(events.Member{Name: "shop-9"})
 		i.Leader(events.Leader{Name: "shop-9"})
-		i.Lock("a", "redis", 3, time.Now(), nil)
+		i.Held("a", "redis", 3, time.Now(), nil)
 		synctest.Wait()
 		i.Timers("order.expire", "committed", 3)
 		for n, l := range listeners {

@@ -32,9 +32,9 @@ type waiters struct {
 	known    int // by the latest event
 }
 
-// Lock publishes that this instance was granted a lease of a SKU, for which it has waited since asked. expires returns the end of its
+// Held publishes that this instance was granted a lease of a SKU, for which it has waited since asked. expires returns the end of its
 // validity, must not block, and may be nil. Call ended once the lease is no longer used.
-func (p *Publisher) Lock(sku, strategy string, fence uint64, asked time.Time, expires func() time.Time) (ended func()) {
+func (p *Publisher) Held(sku, strategy string, fence uint64, asked time.Time, expires func() time.Time) (ended func()) {
 	lease := &heldLease{Lease: Lease{Fence: fence, Asked: asked.UTC(), From: time.Now().UTC()}, expires: expires}
 	p.collect(func() {
 		l := p.lock(sku, strategy, fence)

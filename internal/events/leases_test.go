@@ -26,11 +26,11 @@ func locks(t *testing.T, l *events.Listener) (all []events.Lock) {
 func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		i.Lock("b", "redis", 1, time.Now(), nil)() // the next event is published a moment later
+		i.Held("b", "redis", 1, time.Now(), nil)() // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{SKU: "a"}, "")
 		begin := time.Now()
-		short, long := i.Lock("a", "redis", 7, time.Now(), nil), i.Lock("a", "redis", 8, time.Now(), nil)
+		short, long := i.Held("a", "redis", 7, time.Now(), nil), i.Held("a", "redis", 8, time.Now(), nil)
 		short()
 		time.Sleep(2 * time.Second)
 		long()
@@ -63,7 +63,7 @@ func TestLeasesHaveABeginningAndAnEnd(t *testing.T) {
 func TestLeasesExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		i.Lock("a", "redis", 1, time.Now(), nil)() // the next event is published a moment later
+		i.Held("a", "redis", 1, time.Now(), nil)() // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{}, "")
 		begin := time.Now()
@@ -75,8 +75,8 @@ func TestLeasesExpire(t *testing.T) {
 			}
 			return begin.Add(2 * time.Second)
 		}
-		i.Lock("short", "redis", 1, begin, expires)()
-		ended := i.Lock("long", "redis", 2, begin, expires)
+		i.Held("short", "redis", 1, begin, expires)()
+		ended := i.Held("long", "redis", 2, begin, expires)
 		time.Sleep(time.Second)
 		renewed.Store(true)
 		time.Sleep(4 * time.Second)
@@ -117,7 +117,7 @@ func TestEventsCountThoseWhoWait(t *testing.T) {
 		waiting.Add(2)
 		time.Sleep(pause)
 		waiting.Store(4)
-		i.Lock("a", "redis", 7, time.Now(), nil)()
+		i.Held("a", "redis", 7, time.Now(), nil)()
 		time.Sleep(pause)
 		waiting.Store(0)
 		type counted struct{ waiting, fence, leases int }
@@ -150,13 +150,13 @@ func TestEventsCountThoseWhoWait(t *testing.T) {
 func TestEventsHaveTheLatestLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := alone(t, events.PublisherConfig{})
-		first := i.Lock("a", "redis", 1, time.Now(), nil) // the next event is published a moment later
+		first := i.Held("a", "redis", 1, time.Now(), nil) // the next event is published a moment later
 		synctest.Wait()
 		l := i.listen(t, events.Filter{}, "")
 		first()
 		const n, most = 100, 32
 		for fence := range uint64(n) {
-			ended := i.Lock("a", "redis", fence+2, time.Now(), nil)
+			ended := i.Held("a", "redis", fence+2, time.Now(), nil)
 			i.Refused("a", "redis", fence+2, fence+3)
 			ended()
 		}

@@ -31,7 +31,7 @@ func TestFrequentEventsAreMerged(t *testing.T) {
 		l := i.listen(t, events.Filter{}, "")
 		const each = 1000
 		for n := range each { // for a second
-			i.Lock("a", "redis", uint64(n+1), time.Now(), nil)
+			i.Held("a", "redis", uint64(n+1), time.Now(), nil)
 			i.Timers("order.expire", "committed", 2)
 			level.Store(int64(n))
 			i.Stock("a")
@@ -129,7 +129,7 @@ func TestPublishingNeverWaits(t *testing.T) {
 		began := time.Now()
 		for n := range 100 {
 			i.Order(events.Order{ID: "o", Items: []events.Item{{SKU: strconv.Itoa(n)}}})
-			i.Lock("a", "redis", 1, time.Now(), nil)
+			i.Held("a", "redis", 1, time.Now(), nil)
 		}
 		if took := time.Since(began); took != 0 {
 			t.Errorf("publishing took %v", took)

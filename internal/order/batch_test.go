@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/order/ordertest"
@@ -101,7 +100,7 @@ func (h *holders) Waits(_, _ string, count func(sku string) int) {
 }
 
 // Held implements [order.Publisher].
-func (h *holders) Held(_, _ string, _ dlock.Fence, _ time.Time, expires func() time.Time) (ended func()) {
+func (h *holders) Held(_, _ string, _ uint64, _ time.Time, expires func() time.Time) (ended func()) {
 	select {
 	case h.expires <- expires():
 	default:

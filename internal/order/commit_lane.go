@@ -27,7 +27,7 @@ type laneKey struct {
 
 // laneOf returns the lane of e. Orders of one SKU share a lane if they share its lock, or need none and may share a transaction.
 func laneOf(e *entry) laneKey {
-	if o := e.offers[0]; len(e.offers) == 1 && !e.Queued && (o.Strategy.Cohort || o.Strategy.Lockless()) {
+	if o := e.offers[0]; len(e.offers) == 1 && !e.Queued && (o.Strategy.Cohort || o.Strategy.Lockless) {
 		return laneKey{sku: o.SKU}
 	}
 	return laneKey{alone: e}
@@ -81,13 +81,13 @@ func (q *commitQueue) start(l *lane) {
 		return
 	}
 	_, short := q.short.Load(l.key.sku)
-	lockless := !slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return !o.Strategy.Lockless() })
+	lockless := !slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return !o.Strategy.Lockless })
 	switch {
 	case l.pause > 0, first.Queued:
 		q.work.Go(func() { q.lead(l) })
 	case lockless:
 		q.ready = append(q.ready, &unit{lane: l, ctx: context.WithoutCancel(first.ctx), claims: claimsOf(l.offers)})
-	case l.key.alone == nil && !short && l.offers[0].Strategy.Each() != nil:
+	case l.key.alone == nil && !short && l.offers[0].Strategy.Each != nil:
 		q.leasing = append(q.leasing, l)
 	default:
 		q.work.Go(func() { q.lead(l) })

@@ -40,7 +40,7 @@ func (q *commitQueue) holds(ctx context.Context, offers []stock.Offer, claims []
 	for i, c := range claims {
 		if c.Fence.Token > 0 {
 			expires := func() time.Time { return dlock.ValidUntil(ctx, stock.LockKey(c.SKU)) }
-			ends = append(ends, q.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence, asked, expires))
+			ends = append(ends, q.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence.Token, asked, expires))
 		}
 	}
 	return func() {
@@ -77,7 +77,7 @@ func (q *commitQueue) lease() {
 	}
 	lanes := make(map[dlock.EachLocker][]*lane)
 	q.leasing = slices.DeleteFunc(q.leasing, func(l *lane) bool {
-		service := l.offers[0].Strategy.Each()
+		service := l.offers[0].Strategy.Each
 		if !q.asking[service] {
 			lanes[service] = append(lanes[service], l)
 		}
@@ -150,8 +150,10 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 
 // leaves ends the part of u in its round. The last unit releases the leases; then their lanes are served again.
 func (q *commitQueue) leaves(u *unit) {
-	u.lane.offers[0].Refused(u.ctx, u.err)
 	r := u.round
+	if u.err != nil { // it may be that of a row which refused a fence
+		u.lane.offers[0].Refused(u.ctx, u.err)
+	}
 	q.mu.Lock()
 	r.open--
 	r.over = append(r.over, u)

@@ -107,14 +107,6 @@ type entry struct {
 	gone bool  // its caller's context has ended
 }
 
-// waiting returns the context in which e waits for locks.
-func (e *entry) waiting() (context.Context, context.CancelFunc) {
-	if e.lockBy.IsZero() {
-		return e.ctx, func() {}
-	}
-	return context.WithTimeoutCause(e.ctx, max(time.Until(e.lockBy), noWaitGrace), stock.ErrLockHeld)
-}
-
 // verdict is the answer to a caller that is not served because of err: what the latest attempt left
 // open is still open.
 func (e *entry) verdict(err error) error {
@@ -133,9 +125,12 @@ func (e *entry) verdict(err error) error {
 // Errors: [stock.ErrBusy] for a full lane; errLeft with the cause of the end of e.ctx; the cause of the end of the wait, joined with the
 // latest error if the order was to be tried again; those of locks and of [Store.Commit].
 func (q *commitQueue) do(e *entry) error {
-	ctx := e.ctx
-	waiting, cancel := e.waiting()
-	defer cancel()
+	ctx, waiting := e.ctx, e.ctx
+	if !e.lockBy.IsZero() {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeoutCause(ctx, max(time.Until(e.lockBy), noWaitGrace), stock.ErrLockHeld)
+		defer cancel()
+	}
 	if waiting.Err() != nil {
 		return context.Cause(waiting)
 	}

@@ -129,7 +129,7 @@ func (s *Service) admitAgain(e entry, async bool) error {
 	}
 }
 
-// admit commits the order of e under a permit, and returns why it was refused. With async it is put into
+// admit commits the order of e under a permit and its locks, and returns why it was refused. With async it is put into
 // the queue if a lock was not free in time.
 func (s *Service) admit(e entry, async bool) error {
 	if s.permits != nil {
@@ -139,33 +139,23 @@ func (s *Service) admit(e entry, async bool) error {
 		}
 		defer leave()
 	}
-	err := s.commit(e)
-	switch {
-	case errors.Is(err, stock.ErrLockHeld) && async && !errors.Is(err, ErrOutcomeUnknown):
-		e.TTL = s.queueLife
-		return s.store.Enqueue(e.ctx, e.Request, queuePause)
-	case err != nil:
-		return err
-	}
-	for _, f := range e.flights {
-		f.answered(e.Err)
-	}
-	return e.Err
-}
-
-// commit has the order of e committed under its locks. It returns nil if e.Request has its answer.
-func (s *Service) commit(e entry) error {
-	mine := e
-	copied := *e.Request // the transaction may go on with the copy after the time of this order is over
+	attempt, copied := e, *e.Request // the transaction may continue with them after the time of this order is over
 	copied.Err, copied.Answered = nil, false
-	mine.Request, mine.answer = &copied, make(chan error, 1)
-	err := s.queue.do(&mine)
+	attempt.Request, attempt.answer = &copied, make(chan error, 1)
+	err := s.queue.do(&attempt)
 	if errors.Is(err, errLeft) {
 		return err
 	}
 	*e.Request = copied
-	if copied.Answered {
-		return nil // whatever becomes of the others
+	switch {
+	case err == nil, copied.Answered: // whatever becomes of the others
+		for _, f := range e.flights {
+			f.answered(e.Err)
+		}
+		return e.Err
+	case async && errors.Is(err, stock.ErrLockHeld) && !errors.Is(err, ErrOutcomeUnknown):
+		e.TTL = s.queueLife
+		return s.store.Enqueue(e.ctx, e.Request, queuePause)
 	}
 	return deadline(err)
 }

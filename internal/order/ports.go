@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
@@ -197,7 +196,7 @@ type Publisher interface {
 	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. expires returns the end
 	// of its validity, which renewals move, or zero; see [dlock.ValidUntil]. The caller calls ended when the work under the lease is
 	// done.
-	Held(sku, strategy string, f dlock.Fence, asked time.Time, expires func() time.Time) (ended func())
+	Held(sku, strategy string, token uint64, asked time.Time, expires func() time.Time) (ended func())
 
 	// Fenced is called when the row of a SKU has refused a write because of its fencing token.
 	Fenced(strategy string, e *stock.FencedError)
@@ -214,7 +213,7 @@ func (discard) Changed(Order) {}
 
 func (discard) Waits(string, string, func(string) int) {}
 
-func (discard) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
+func (discard) Held(string, string, uint64, time.Time, func() time.Time) (ended func()) {
 	return func() {}
 }
 

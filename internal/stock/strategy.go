@@ -69,16 +69,14 @@ type Strategy struct {
 	// Counter has the units taken before the transaction; nil: they are not.
 	Counter Counter
 
-	service  dlock.Locker     // that of the lock; may be nil
-	each     dlock.EachLocker // the same, if it takes the leases of several SKUs at once
-	lockless bool
+	// Lockless says that orders need no lock, and may share a transaction with others.
+	Lockless bool
+
+	// Each is the service of the lease if it takes the leases of several SKUs at once; otherwise nil.
+	Each dlock.EachLocker
+
+	service dlock.Locker // that of the lock; may be nil
 }
-
-// Lockless reports whether orders need no lock, and may share a transaction with others.
-func (s Strategy) Lockless() bool { return s.lockless }
-
-// Each returns the service of the lease if it takes the leases of several SKUs at once; otherwise nil.
-func (s Strategy) Each() dlock.EachLocker { return s.each }
 
 // Unavailable returns why no order is to wait for the lock service of the strategy now. It is nil if the
 // service answers, and if nobody watches it.
@@ -159,7 +157,7 @@ func NewStrategies(l Lockers) *Strategies {
 		if st.Lock == nil {
 			st.Lock = leased(st.service)
 		} else {
-			st.lockless = st.Name != "local" && !st.Update.ReadsBefore()
+			st.Lockless = st.Name != "local" && !st.Update.ReadsBefore()
 		}
 		s.add(st)
 	}
@@ -167,7 +165,7 @@ func NewStrategies(l Lockers) *Strategies {
 		if st := s.byName[name]; st.Update == Fenced {
 			st.Name, st.Cohort = name+"-cohort", true
 			if name == "redis" { // of which the lock takes several keys in one round trip
-				st.each, _ = st.service.(dlock.EachLocker)
+				st.Each, _ = st.service.(dlock.EachLocker)
 			}
 			s.add(st)
 		}

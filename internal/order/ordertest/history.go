@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -70,7 +69,7 @@ func (h *History) Changed(o order.Order) {
 func (*History) Waits(string, string, func(string) int) {}
 
 // Held implements [order.Publisher].
-func (*History) Held(string, string, dlock.Fence, time.Time, func() time.Time) (ended func()) {
+func (*History) Held(string, string, uint64, time.Time, func() time.Time) (ended func()) {
 	return func() {}
 }
 
