@@ -7,6 +7,7 @@ import (
 	"io"
 	"text/tabwriter"
 
+	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
@@ -19,6 +20,7 @@ func auditCommand() Command {
 		Examples: []Example{
 			{"The default SQLite file in this folder", "shop audit"},
 			{"A MariaDB server", "shop audit --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+			{"As JSON, as GET /api/v1/audit returns it", "shop audit --json"},
 		},
 		Exits: []Exit{
 			{0, "every invariant holds"},
@@ -26,13 +28,15 @@ func auditCommand() Command {
 		},
 		Define: func(f *Flags) Run {
 			var database string
+			var asJSON bool
 			f.DatabaseVar(&database)
-			return func(ctx context.Context, _ []string) error { return audit(ctx, f, database) }
+			f.BoolVar(&asJSON, "json", false, "print JSON")
+			return func(ctx context.Context, _ []string) error { return audit(ctx, f, database, asJSON) }
 		},
 	}
 }
 
-func audit(ctx context.Context, f *Flags, database string) error {
+func audit(ctx context.Context, f *Flags, database string, asJSON bool) error {
 	return withDatabase(ctx, "audit", database, sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
 		err := store.RequireLatestSchema(ctx)
 		if errors.Is(err, sqlstore.ErrNoSchema) { // the units of a SKU may be where this program does not count them
@@ -45,19 +49,23 @@ func audit(ctx context.Context, f *Flags, database string) error {
 		if err != nil {
 			return fmt.Errorf("audit: %w", err)
 		}
-		return printAudit(f.Stdout, audits)
+		if err := printAudit(f.Stdout, audits, asJSON); err != nil {
+			return err
+		}
+		return verdict(audits)
 	})
 }
 
-func printAudit(w io.Writer, audits []stock.Audit) error {
+func printAudit(w io.Writer, audits []stock.Audit, asJSON bool) error {
+	if asJSON {
+		return printIndented(w, httpapi.AuditOf(audits))
+	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "SKU\tSTRATEGY\tSTOCKED\tACCEPTED\tSOLD\tON HAND\tRESERVED\tVERDICT")
-	broken := 0
 	for _, a := range audits {
 		verdict := "ok"
 		if !a.OK() {
 			verdict = "BROKEN"
-			broken++
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%d\t%d\t%d\t%s\n", a.SKU, a.Strategy, a.Stocked, a.Accepted(), a.Sold, a.OnHand, a.Reserved, verdict)
 	}
@@ -69,10 +77,21 @@ func printAudit(w io.Writer, audits []stock.Audit) error {
 			fmt.Fprintf(w, "%s: %s\n", a.SKU, b)
 		}
 	}
-	if broken > 0 {
-		return fmt.Errorf("audit: invariants of %d of %d SKUs are violated", broken, len(audits))
-	}
 	return nil
+}
+
+// verdict returns an error if an invariant does not hold, or an order is overdue.
+func verdict(audits []stock.Audit) error {
+	broken := 0
+	for _, a := range audits {
+		if !a.OK() {
+			broken++
+		}
+	}
+	if broken == 0 {
+		return nil
+	}
+	return fmt.Errorf("audit: invariants of %d of %d SKUs are violated", broken, len(audits))
 }
 
 // closing adds what cl returns to the error that a function returns.

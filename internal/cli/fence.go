@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -35,6 +36,7 @@ func fenceCommand() Command {
 				Examples: []Example{
 					{"The tokens that the database has accepted", "shop fence list --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
 					{"Compared with the tokens that etcd would issue now", "shop fence list --etcd 127.0.0.1:2379"},
+					{"As JSON", "shop fence list --json"},
 				},
 				Exits: []Exit{{1, "the database cannot be read, or a named service does not respond"}},
 				Define: func(f *Flags) Run {
@@ -43,6 +45,7 @@ func fenceCommand() Command {
 					f.StringVar(&c.zookeeper, "zookeeper", "", "`HOST:2181,...`: ask this ZooKeeper for its next token")
 					f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, as the instances do")
 					f.StringVar(&c.etcd, "etcd", "", "`HOST:2379,...`: ask this etcd for its next token")
+					f.BoolVar(&c.json, "json", false, "print JSON")
 					return func(ctx context.Context, _ []string) error {
 						if err := c.validate(); err != nil {
 							return UsageError{err}
@@ -95,6 +98,7 @@ func (c *fenceCall) run(
 type fenceCall struct {
 	command                                  string
 	database, zookeeper, zookeeperAuth, etcd string // as the flags have them
+	json                                     bool
 }
 
 // rebase raises the token offset of one SKU above the last accepted fencing token.
@@ -131,8 +135,7 @@ func (c *fenceCall) validate() error {
 func (c *fenceCall) list(ctx context.Context, f *Flags, store *sqlstore.Store) error {
 	present, silent := c.present(ctx)
 	strategies := stock.NewStrategies(stock.Lockers{})
-	w := tabwriter.NewWriter(f.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SKU\tSTRATEGY\tACCEPTED\tBASE\tSERVICE\tREBASE")
+	listed := []fenceJSON{}
 	for after := ""; ; {
 		levels, err := store.Levels(ctx, after, levelsPage)
 		if err != nil {
@@ -143,24 +146,54 @@ func (c *fenceCall) list(ctx context.Context, f *Flags, store *sqlstore.Store) e
 			if (err != nil && !errors.Is(err, stock.ErrStrategyUnavailable)) || st.Update != stock.Fenced {
 				continue
 			}
+			row := fenceJSON{SKU: l.SKU, Strategy: l.Strategy, Accepted: l.Fence.Token, Base: l.Base, Rebase: "unknown"}
 			token, asked := present[st.Store]
-			service, needed := "?", "?"
 			switch {
 			case st.RaisesCounter:
-				service, needed = "-", "never: raised by itself"
+				row.Rebase = "never"
+			case asked && l.Base+token < l.Fence.Token:
+				row.Service, row.Rebase = &token, "needed"
 			case asked:
-				service, needed = fmt.Sprint(token), "no"
-				if l.Base+token < l.Fence.Token {
-					needed = "needed"
-				}
+				row.Service, row.Rebase = &token, "no"
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%d\t%s\t%s\n", l.SKU, l.Strategy, l.Fence.Token, l.Base, service, needed)
+			listed = append(listed, row)
 		}
 		if len(levels) < levelsPage {
-			return errors.Join(w.Flush(), silent)
+			return errors.Join(c.print(f.Stdout, listed), silent)
 		}
 		after = levels[len(levels)-1].SKU
 	}
+}
+
+// fenceJSON is the fence of a SKU as --json prints it.
+type fenceJSON struct {
+	SKU      string  `json:"sku"`
+	Strategy string  `json:"strategy"`
+	Accepted uint64  `json:"accepted"`          // the last accepted token
+	Base     uint64  `json:"base"`              // what is added to the tokens of the service
+	Service  *uint64 `json:"service,omitempty"` // the token that the service would issue now, if it was asked
+	Rebase   string  `json:"rebase"`            // needed, no, unknown, or never: the strategy raises the counter itself
+}
+
+func (c *fenceCall) print(w io.Writer, listed []fenceJSON) error {
+	if c.json {
+		return printIndented(w, listed)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "SKU\tSTRATEGY\tACCEPTED\tBASE\tSERVICE\tREBASE")
+	for _, l := range listed {
+		service, rebase := "?", l.Rebase
+		switch {
+		case l.Service != nil:
+			service = fmt.Sprint(*l.Service)
+		case rebase == "never":
+			service, rebase = "-", "never: raised by itself"
+		case rebase == "unknown":
+			rebase = "?"
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\n", l.SKU, l.Strategy, l.Accepted, l.Base, service, rebase)
+	}
+	return t.Flush()
 }
 
 // present returns a fence of each named service, by strategy. The next fence of any key is higher, because both

@@ -1,6 +1,7 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -54,6 +55,11 @@ func TestFenceByCommand(t *testing.T) {
 			code, out, stderr := call(t, noEnv, "fence", "list", "--database", database)
 			if lines := strings.Count(out, "\n"); code != 0 || lines != 5 || strings.Count(out, "never") != 3 || strings.Contains(out, "conditional") {
 				t.Errorf("exit code %d: %s%s", code, out, stderr)
+			}
+			var listed []struct{ SKU, Rebase string }
+			code, asJSON, stderr := call(t, noEnv, "fence", "list", "--database", database, "--json")
+			if err := json.Unmarshal([]byte(asJSON), &listed); err != nil || code != 0 || len(listed) != 4 || listed[0].SKU != "a" || listed[0].Rebase != "unknown" || listed[1].Rebase != "never" {
+				t.Errorf("exit code %d: %v: %s%s", code, err, asJSON, stderr)
 			}
 			// A service that is unavailable leaves its column open, and is named.
 			code, away, stderr := call(t, noEnv, "fence", "list", "--database", database, "--etcd", "127.0.0.1:1")

@@ -108,7 +108,11 @@ func Run(ctx context.Context, c Config) (err error) {
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() { server.Close() })
-	fmt.Fprintf(c.Out, "Control room: http://%s/#token=%s\nCtrl-C ends it and all %d instances.\n", r.address, r.token, len(r.members))
+	audit := ""
+	if r.Stores.Database == "" { // otherwise the user has named it
+		audit = fmt.Sprintf("Audit its books in another terminal: shop audit --database '%s'\n", r.stores.Database)
+	}
+	fmt.Fprintf(c.Out, "Control room: http://%s/#token=%s\n%sCtrl-C ends it and all %d instances.\n", r.address, r.token, audit, len(r.members))
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}

@@ -81,6 +81,19 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
+// The verdict names what ran, and no strategy that did not.
+func TestProofNamesWhatRan(t *testing.T) {
+	for strategies, want := range map[string]bool{"naive local": false, "naive redis": true} {
+		var variants []Variant
+		for s := range strings.FieldsSeq(strategies) {
+			variants = append(variants, Variant{Strategy: s, Expected: expected(s, 3)})
+		}
+		if got := proof(variants); strings.Contains(got, "every other strategy was exact") != want {
+			t.Errorf("%s: %s", strategies, got)
+		}
+	}
+}
+
 // A sale is held again only where the strategy promises nothing else, and the report says that it was.
 func TestSaleIsRepeatedOnlyForUnsafeBaselines(t *testing.T) {
 	for _, c := range []struct {

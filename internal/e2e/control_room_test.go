@@ -274,3 +274,12 @@ func TestControlRoomRefusesStrangers(t *testing.T) {
 		}
 	}
 }
+
+// The room has a database of its own, and says how to audit it.
+func TestControlRoomNamesItsBooks(t *testing.T) {
+	t.Parallel()
+	_, database, named := strings.Cut(startRoom(t, program, "--instances", "1").books, "--database ")
+	if code, out, stderr := call(t, noEnv, "audit", "--database", strings.Trim(database, "'")); !named || code != 0 || !strings.Contains(out, "VERDICT") {
+		t.Errorf("audit of %q: exit code %d: %s%s", database, code, out, stderr)
+	}
+}

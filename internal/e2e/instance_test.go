@@ -220,9 +220,10 @@ func (r *instance) want(t *testing.T, status int, method, path, body string) str
 
 // roomProcess is a process of shop lab.
 type roomProcess struct {
-	url string // of its page
-	pid int
-	end func() // interrupts it, and fails the test if a process of it is left
+	url   string // of its page
+	books string // the command that it names for its audit, or none
+	pid   int
+	end   func() // interrupts it, and fails the test if a process of it is left
 }
 
 // startRoom starts shop lab. It ends with the test, if not before.
@@ -250,11 +251,12 @@ func startRoom(t *testing.T, program string, flags ...string) (r roomProcess) {
 		}
 	})
 	t.Cleanup(r.end)
-	address := regexp.MustCompile(`http://\S+#token=\S+`)
+	address, books := regexp.MustCompile(`http://\S+#token=\S+`), regexp.MustCompile(`shop audit --database '[^']+'`)
 	testbedtest.Eventually(t, "the room is open", func() bool {
 		r.url = address.FindString(output.String())
-		return r.url != ""
+		return r.url != "" && strings.Contains(output.String(), "Ctrl-C")
 	})
+	r.books = books.FindString(output.String())
 	return r
 }
 

@@ -1,6 +1,10 @@
 package httpapi
 
-import "context"
+import (
+	"context"
+
+	"example.com/shop/internal/stock"
+)
 
 // RunAudit implements [StrictServerInterface].
 func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditResponseObject, error) {
@@ -8,6 +12,11 @@ func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditRe
 	if err != nil {
 		return nil, err
 	}
+	return RunAudit200JSONResponse(AuditOf(audits)), nil
+}
+
+// AuditOf returns audits as the API shows them.
+func AuditOf(audits []stock.Audit) Audit {
 	body := Audit{Ok: true, Skus: make([]AuditedSKU, len(audits))}
 	for i, s := range audits {
 		body.Ok = body.Ok && s.OK()
@@ -17,5 +26,5 @@ func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditRe
 			LostUpdates: s.LostUpdates(), Overdue: s.Overdue, LedgerOk: s.LedgerOK(), Ok: s.OK(),
 		}
 	}
-	return RunAudit200JSONResponse(body), nil
+	return body
 }

@@ -84,7 +84,7 @@ type Config struct {
 // Do runs a lab. It returns the result when all processes and servers of the lab have ended. The run ends after 30 s, or
 // when ctx ends: both make the result inconclusive.
 func (l Lab) Do(ctx context.Context, c Config) Result {
-	ctx, cancel := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("the lab took longer than %v", labTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, labTimeout, fmt.Errorf("the lab took longer than %v: --small places fewer orders", labTimeout))
 	defer cancel()
 	r := &Run{Config: c, lab: l, began: time.Now()}
 	err := attempt(func() { l.Script(ctx, r) })
