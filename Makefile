@@ -56,11 +56,14 @@ test: servers ## Run every test against real servers, with the race detector.
 # Packages whose tests start the program, or the servers themselves.
 NEED_SERVERS := /(e2e|orderpath|testbed|demo|lab|cli|app)$$
 
+# What make check tests; CI, which tests all of it with servers anyway, names less.
+CHECKED = $$(go list ./... | grep -vE '$(NEED_SERVERS)')
+
 .PHONY: check
 check: ## Check format and style, and run the tests that need no server; for while you work.
 	$(LINT) fmt --diff ./...
 	$(LINT) run ./...
-	SHOP_TEST_REQUIRE=0 go test -vet=off $$(go list ./... | grep -vE '$(NEED_SERVERS)')
+	SHOP_TEST_REQUIRE=0 go test -vet=off $(CHECKED)
 
 .PHONY: faults
 faults: servers ## Plant each fault of tools/faults, and see its test fail.
@@ -172,6 +175,7 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
+ci: CHECKED = ./internal ./internal/dlock ./internal/stock
 ci: check lint lint-api gen-check test build api-client demo ## Run everything that has to pass before a merge.
 	tools/faults.sh path
 	$(MAKE) loadtest
