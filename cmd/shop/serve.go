@@ -67,7 +67,7 @@ func (s *serving) define() {
 		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events and timers")
 	f.Group("Lock services")
 	f.StringVar(&c.Redlock, "redlock", "", "`URL,...`: use these independent Redis servers for the strategies redlock and redlock-cohort; an odd number from 3, each redis://HOST:6379/0")
-	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members, leader and shared settings")
+	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members and shared settings")
 	f.StringVar(&c.ZooKeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, who alone can then change the nodes of the instances; prefer the variable")
 	f.StringVar(&c.Etcd, "etcd", "", "`HOST:2379,...`: use all members of this cluster for the strategies etcd and etcd-cohort")
 	f.Group("Listening")

@@ -89,7 +89,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 	if i.published, err = openEvents(i.c, i.clients.events, i.store.LevelsOf, i.log); err != nil {
 		return err
 	}
-	if i.node, err = openNode(ctx, i.c, session, i.store, raw, i.published, &i.closers, i.log); err != nil {
+	if i.node, err = openNode(ctx, i.c, session, i.store, i.published, i.log); err != nil {
 		return err
 	}
 	i.c = i.node.withClusterSettings(i.c)
@@ -153,5 +153,5 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	return runAll(ctx, front, i.published.run,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, i.node.lead, i.c.Partition, i.log), watchKeys, admin.run, i.audits)
+		purgeIdempotencyKeys(i.store, i.node.lead, i.log), watchKeys, admin.run, i.audits)
 }

@@ -14,24 +14,21 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/cluster/zkcluster"
-	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/zookeeper"
 )
 
 const (
-	// electionTTL is how long a leader without ZooKeeper leads after it died, and how long an instance is listed.
+	// electionTTL is how long a leader leads after it died, and how long an instance without ZooKeeper is listed.
 	electionTTL = 5 * time.Second
 
 	joinPause  = 5 * time.Second // before a name that another instance has is tried again
 	leaveLimit = 2 * time.Second
 )
 
-// node is this instance in the cluster: the members, the leader, and the configuration that all share. Without
-// --zookeeper, members and leader are in the database, and the configuration is that of the flags.
+// node is this instance in the cluster: the members, the leader, and the configuration that all share. The leader is in
+// the database. Without --zookeeper, members are too, and the configuration is that of the flags.
 type node struct {
 	membership cluster.Membership
 	settings   *cluster.Settings
@@ -53,44 +50,27 @@ type node struct {
 }
 
 // openNode prepares the instance to be a member; run makes it one.
-func openNode(ctx context.Context, c Config, session *zookeeper.Session, store *sqlstore.Store, lockers stock.Lockers, published *eventLog, closers *closers, log *slog.Logger) (*node, error) {
+func openNode(ctx context.Context, c Config, session *zookeeper.Session, store *sqlstore.Store, published *eventLog, log *slog.Logger) (*node, error) {
 	n := &node{
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
-		candidate: !c.Canary, lead: newLeadership(c.Instance, log), members: membershipDiff{self: c.Instance, events: published}, log: log, stale: make(map[string]error),
+		candidate: !c.Canary, lead: &leadership{events: published, log: log}, members: membershipDiff{self: c.Instance, events: published}, log: log, stale: make(map[string]error),
 	}
-	if c.Partition == timeout.Base { // the leader of a partition is not that of the shop
-		n.lead.events = published
-	}
-	var registry cluster.Registry
-	var configured cluster.ConfigStore = cluster.Fixed{}
-	var locker dlock.Locker
 	warn := func(err error) { log.WarnContext(ctx, "cluster operation failed", slog.String("error", err.Error())) }
-	switch {
-	case session != nil:
+	rows, err := store.Cluster(sqlcluster.Config{TTL: electionTTL, OnError: warn})
+	if err != nil {
+		return nil, err
+	}
+	if n.lead.election, err = rows.Election("leader", c.Instance); err != nil {
+		return nil, err
+	}
+	n.membership = rows
+	var configured cluster.ConfigStore = cluster.Fixed{}
+	if session != nil {
 		zk, err := zkcluster.New(session, zkcluster.Config{OnError: warn})
 		if err != nil {
 			return nil, err
 		}
-		n.membership, registry, configured, locker = zk, zk, zk, lockers.ZooKeeper
-	default:
-		elections, err := store.Locks(sqllock.Config{TTL: electionTTL, Retry: backoff.Decorrelated{Min: 100 * time.Millisecond, Max: time.Second}})
-		if err != nil {
-			return nil, err
-		}
-		closers.push(closeBestEffort(elections.Close, "elections", log))
-		locker = elections
-		members, err := store.Cluster(sqlcluster.Config{TTL: electionTTL, OnError: warn})
-		if err != nil {
-			return nil, err
-		}
-		n.membership, registry = members, members
-	}
-	var err error
-	n.lead.election, err = cluster.NewElection(cluster.ElectionConfig{
-		Locker: locker, Registry: registry, Name: c.Instance, Key: electionOf(c.Partition), OnError: n.lead.trouble,
-	})
-	if err != nil {
-		return nil, err
+		n.membership, configured = zk, zk
 	}
 	if n.settings, err = cluster.NewSettings(cluster.SettingsConfig{Store: configured, OnError: warn}); err != nil {
 		return nil, err
@@ -120,14 +100,6 @@ func role(c Config) string {
 	return "shop"
 }
 
-// electionOf returns the name of the election of the instances that reconcile the timers of a partition.
-func electionOf(partition string) string {
-	if partition == timeout.Base {
-		return "leader"
-	}
-	return "leader." + partition
-}
-
 // run makes the instance, which is reached at address, a member, a candidate, and one who
 // follows the configuration, until ctx ends.
 func (n *node) run(address string, to reloadable) func(context.Context) error {
@@ -153,7 +125,7 @@ func (n *node) run(address string, to reloadable) func(context.Context) error {
 			return nil
 		})
 		if n.candidate {
-			g.Go(func() error { return n.lead.run(ctx) })
+			g.Go(func() error { n.lead.run(ctx); return nil })
 		}
 		return g.Wait()
 	}

@@ -129,7 +129,7 @@ func TestDeletedPermitsHaveTheDefault(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{lead: candidate(t), settings: settings, log: slog.New(slog.DiscardHandler)}
+		n := &node{lead: new(leadership), settings: settings, log: slog.New(slog.DiscardHandler)}
 		if err := n.define(Config{Permits: 5, OrderTTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,13 +6,13 @@ import (
 	"sync"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/events"
 )
 
 // leadership is the leading of this instance, for those parts that only the leader does.
 type leadership struct {
-	election *cluster.Election
-	name     string
+	election *sqlcluster.Election
 	events   *eventLog // may be nil
 	log      *slog.Logger
 
@@ -20,18 +20,10 @@ type leadership struct {
 	term *cluster.Term // nil: this instance does not lead
 }
 
-func newLeadership(name string, log *slog.Logger) *leadership {
-	return &leadership{name: name, log: log}
-}
-
-// trouble is notified of what goes wrong in the election.
-func (l *leadership) trouble(err error) {
-	l.log.Warn("election failed; retrying", slog.String("error", err.Error()))
-}
-
 // run is a candidate until ctx ends. It leads whenever it is elected.
-func (l *leadership) run(ctx context.Context) error {
-	return l.election.Lead(ctx, func(ctx context.Context, term *cluster.Term) error {
+func (l *leadership) run(ctx context.Context) {
+	failed := func(err error) { l.log.WarnContext(ctx, "leader failed", slog.String("error", err.Error())) }
+	cluster.Lead{Election: l.election, OnError: failed}.Run(ctx, func(ctx context.Context, term *cluster.Term) error {
 		l.begin(term)
 		l.log.InfoContext(ctx, "leading", slog.Uint64("term", term.Fence().Token))
 		l.publish(term, false)
@@ -52,7 +44,7 @@ func (l *leadership) begin(term *cluster.Term) {
 // publish publishes to all instances who leads. Only a surviving instance publishes the end of a term.
 func (l *leadership) publish(term *cluster.Term, ended bool) {
 	if l.events != nil {
-		l.events.Leader(events.Leader{Name: l.name, Term: term.Fence().Token, Ended: ended})
+		l.events.Leader(events.Leader{Name: term.Leader().Name, Term: term.Fence().Token, Ended: ended})
 	}
 }
 

@@ -3,23 +3,20 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
-	"log/slog"
+	"net/url"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/zkcluster"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/zklock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/timeout"
 )
 
 // reign is what is known of the terms of all candidates.
@@ -27,21 +24,19 @@ type reign struct {
 	store *sqlstore.Store
 
 	mu    sync.Mutex
-	names []string // of the leaders, in the order in which they claimed the role
+	names []string // of the leaders, in the order in which they were elected
 	terms []*cluster.Term
 
-	late, refused atomic.Int64 // work of those whose term was over: what was accepted of it, and their dismissals
+	late, refused atomic.Int64 // work of those whose term was over: what was accepted of it, and who was refused
 	overdue       sync.WaitGroup
 }
 
 // lead does the leader's work until the term ends. Then it continues in the background, as a leader that has noticed
 // nothing, until it is refused or on ends.
-func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *cluster.Term) error {
+func (r *reign) lead(ctx, on context.Context, t *testing.T, l *leadership, term *cluster.Term) error {
 	t.Helper()
-	token, err := r.store.ClaimRole(ctx, answersRole, term)
-	if err != nil {
-		return err
-	}
+	name := term.Leader().Name
+	hold := func(ctx context.Context, tx timeout.Tx) error { return l.election.Hold(ctx, tx, term.Leader()) }
 	r.mu.Lock()
 	for i, before := range r.terms {
 		if before != term && before.Err() == nil && term.Err() == nil {
@@ -50,20 +45,21 @@ func (r *reign) lead(ctx, on context.Context, t *testing.T, name string, term *c
 	}
 	r.names, r.terms = append(r.names, name), append(r.terms, term)
 	r.mu.Unlock()
-	r.overdue.Go(func() { r.goOn(on, t, token, term) })
+	r.overdue.Go(func() { r.goOn(on, t, hold, term) })
+	var err error
 	for err == nil {
 		time.Sleep(5 * time.Millisecond) // leaves the machine to others
-		_, err = r.store.PurgeAnswers(ctx, token, time.Hour, 1)
+		_, err = r.store.PurgeAnswers(ctx, hold, time.Hour, 1)
 	}
 	return err
 }
 
-func (r *reign) goOn(ctx context.Context, t *testing.T, token sqlstore.LeaderToken, term *cluster.Term) {
+func (r *reign) goOn(ctx context.Context, t *testing.T, hold func(context.Context, timeout.Tx) error, term *cluster.Term) {
 	t.Helper()
 	for ctx.Err() == nil {
 		time.Sleep(5 * time.Millisecond) // leaves the machine to others
 		over := term.Err() != nil
-		_, err := r.store.PurgeAnswers(ctx, token, time.Hour, 1)
+		_, err := r.store.PurgeAnswers(ctx, hold, time.Hour, 1)
 		switch {
 		case errors.Is(err, dlock.ErrFenced):
 			r.refused.Add(1)
@@ -77,7 +73,7 @@ func (r *reign) goOn(ctx context.Context, t *testing.T, token sqlstore.LeaderTok
 	}
 }
 
-// leader returns who claimed the role last, and how often it was taken.
+// leader returns who was elected last, and how many terms there were.
 func (r *reign) leader() (name string, taken int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -87,42 +83,28 @@ func (r *reign) leader() (name string, taken int) {
 	return r.names[len(r.names)-1], len(r.names)
 }
 
-// candidateOf is a candidate whose session with ZooKeeper goes through a proxy.
-func candidateOf(t *testing.T, name, key, server string) (*leadership, *testbed.Proxy) {
+// candidateOf is a candidate whose election goes through a proxy. Its work does not.
+func candidateOf(t *testing.T, name, database string) (*leadership, *testbed.Proxy) {
 	t.Helper()
-	proxy := testbedtest.StartProxy(t, server)
-	session, err := zookeeper.Connect(t.Context(), zookeeper.Config{Servers: []string{proxy.Addr()}, Timeout: 3 * time.Second})
+	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)
 	}
-	testbedtest.Closing(t, session.Close)
-	registry, err := zkcluster.New(session, zkcluster.Config{Prefix: "/" + key})
-	if err != nil {
-		t.Fatal(err)
-	}
-	locker, err := zklock.New(session, zklock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := newLeadership(name, slog.New(slog.DiscardHandler))
-	l.election, err = cluster.NewElection(cluster.ElectionConfig{Locker: locker, Registry: registry, Name: name, Key: key, OnError: l.trouble})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l, proxy
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	return candidate(t, openTestStore(t, u.String()), name), proxy
 }
 
-// The leader is cut off from ZooKeeper until its session has expired, again and again. Its term ends before the next
-// one begins. If it continues to work, the database accepts that only until another leader has the role. So the
-// record has one term after the other.
+// The leader is cut off from its row until another instance is elected, again and again. Its term ends before the next
+// one begins. If it continues to work, the database accepts that only until then. So the record has one term after the
+// other.
 func TestHistoryOfPartitionedLeaders(t *testing.T) {
 	t.Parallel()
-	server, database := testbedtest.ZooKeeper(t), testbedtest.Database(t)
+	database := testbedtest.Database(t)
 	r := &reign{store: openTestStore(t, database)}
 	db := testbedtest.OpenSQL(t, database)
 	testbedtest.RecordTerms(t, db)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	key := fmt.Sprint("history-", time.Now().UnixNano())
 	proxies := make(map[string]*testbed.Proxy)
 	var candidates sync.WaitGroup
 	on, stop := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -133,16 +115,12 @@ func TestHistoryOfPartitionedLeaders(t *testing.T) {
 		r.overdue.Wait()
 	}()
 	for _, name := range []string{"a", "b", "c"} {
-		l, proxy := candidateOf(t, name, key, server)
+		l, proxy := candidateOf(t, name, database)
 		proxies[name] = proxy
-		candidates.Go(func() {
-			if err := l.run(ctx); err != nil {
-				t.Error(err)
-			}
-		})
+		candidates.Go(func() { l.run(ctx) })
 		candidates.Go(func() {
 			for ctx.Err() == nil {
-				if leads, _ := l.during(ctx, func(ctx context.Context, term *cluster.Term) error { return r.lead(ctx, on, t, name, term) }); !leads {
+				if leads, _ := l.during(ctx, func(ctx context.Context, term *cluster.Term) error { return r.lead(ctx, on, t, l, term) }); !leads {
 					time.Sleep(time.Millisecond) // between questions
 				}
 			}
@@ -160,13 +138,8 @@ func TestHistoryOfPartitionedLeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The last one is superseded by a term of nobody.
-	cancel()
+	cancel() // the last one resigns
 	candidates.Wait()
-	testbedtest.Eventually(t, "a leader works late", func() bool { return r.late.Load() > 0 }) // the last one does, until then
-	if _, err := r.store.ClaimRole(t.Context(), answersRole, endless{}); err != nil {
-		t.Fatal(err)
-	}
 	_, taken := r.leader()
 	testbedtest.Eventually(t, "all leaders are refused", func() bool { return r.refused.Load() == int64(taken) })
 	terms, works := testbedtest.RecordedTerms(t, db)
@@ -175,10 +148,3 @@ func TestHistoryOfPartitionedLeaders(t *testing.T) {
 		t.Errorf("want %d terms", cuts+1)
 	}
 }
-
-// endless is a term that nobody has been elected for, of a service that counts from one.
-type endless struct{}
-
-func (endless) Fence() dlock.Fence { return dlock.Fence{Token: 1, Owner: "nobody"} }
-
-func (endless) Err() error { return nil }

@@ -7,19 +7,20 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/cluster/clustertest/memcluster"
-	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/cluster/sqlcluster"
+	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/sqlstore"
 )
 
 // candidate is one that can be elected.
-func candidate(t *testing.T) *leadership {
+func candidate(t *testing.T, store *sqlstore.Store, name string) *leadership {
 	t.Helper()
-	l := newLeadership("test", slog.New(slog.DiscardHandler))
-	var err error
-	l.election, err = cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Registry: new(memcluster.Cluster), Name: "test", Pause: time.Millisecond, OnError: l.trouble,
-	})
+	rows, err := store.Cluster(sqlcluster.Config{TTL: electionTTL})
 	if err != nil {
+		t.Fatal(err)
+	}
+	l := &leadership{log: slog.New(slog.DiscardHandler)}
+	if l.election, err = rows.Election("leader", name); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -29,18 +30,20 @@ func candidate(t *testing.T) *leadership {
 func elect(t *testing.T, l *leadership) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan error, 1)
-	go func() { ended <- l.run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
-	for leads := false; !leads; {
+	ended := make(chan struct{})
+	go func() { l.run(ctx); close(ended) }()
+	t.Cleanup(func() { cancel(); <-ended })
+	for leads := false; !leads; time.Sleep(time.Millisecond) { // between questions
 		leads, _ = l.during(t.Context(), func(context.Context, *cluster.Term) error { return nil })
 		if t.Context().Err() != nil {
 			t.Fatal("not elected")
 		}
 	}
+}
+
+// leads makes l lead without a store.
+func leads(t *testing.T, l *leadership) {
+	t.Helper()
+	leader := cluster.Leader{Name: "test", Fence: dlock.Fence{Token: 1, Owner: "x"}}
+	l.begin(cluster.NewTerm(t.Context(), leader, func(context.Context) error { return nil }))
 }

@@ -19,17 +19,12 @@ const (
 
 	purgeEvery   = time.Minute
 	purgeTimeout = 5 * time.Minute // at most, at a time
-
-	answersRole = "answers" // of the leader of the shop, and not of those of partitions
 )
 
-// purgeIdempotencyKeys returns what deletes old answers while the instance leads the shop, until its context ends.
-func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, partition string, log *slog.Logger) func(context.Context) error {
+// purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
+func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, log *slog.Logger) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for partition == timeout.Base { // leaders of partitions have terms of their own
-			if !backoff.Sleep(ctx, purgeEvery/2+rand.N(purgeEvery)) {
-				return nil
-			}
+		for backoff.Sleep(ctx, purgeEvery/2+rand.N(purgeEvery)) {
 			n, leads, err := purgeOnce(ctx, store, lead)
 			switch {
 			case ctx.Err() != nil, !leads:
@@ -43,16 +38,13 @@ func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, partition str
 	}
 }
 
-// purgeOnce deletes the old answers if the instance leads.
+// purgeOnce deletes the old answers if the instance leads. Each transaction is refused when another instance does.
 func purgeOnce(ctx context.Context, store *sqlstore.Store, lead *leadership) (n int64, leads bool, err error) {
 	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
 		ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
 		defer cancel()
-		token, err := store.ClaimRole(ctx, answersRole, term)
-		if err != nil {
-			return err
-		}
-		n, err = store.PurgeAnswers(ctx, token, answersAge, math.MaxInt)
+		hold := func(ctx context.Context, tx timeout.Tx) error { return lead.election.Hold(ctx, tx, term.Leader()) }
+		n, err = store.PurgeAnswers(ctx, hold, answersAge, math.MaxInt)
 		return err
 	})
 	return n, leads, err

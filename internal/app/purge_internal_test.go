@@ -11,7 +11,7 @@ import (
 func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	t.Parallel()
 	database := "sqlite:" + t.TempDir() + "/shop.db"
-	in := start(t, Config{Database: database})
+	in := start(t, Config{Database: database, Canary: true}) // no candidate
 	in.send(t, http.MethodPut, "/api/v1/skus/a", `{"on_hand":1000,"strategy":"conditional"}`)
 	send := func(key string) string {
 		t.Helper()
@@ -25,7 +25,8 @@ func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	if n, err := aged.RowsAffected(); n != 1 {
 		t.Fatal(n, err)
 	}
-	store, lead := openTestStore(t, database), candidate(t)
+	store := openTestStore(t, database)
+	lead := candidate(t, store, "leader")
 	if n, leads, err := purgeOnce(t.Context(), store, lead); n != 0 || leads || err != nil {
 		t.Errorf("%d answers by one who leads nobody, %v", n, err)
 	}

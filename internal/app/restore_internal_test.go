@@ -21,7 +21,7 @@ func TestLostPermitsAreSetAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n := &node{lead: candidate(t), settings: settings, log: slog.New(slog.DiscardHandler)}
+		n := &node{lead: new(leadership), settings: settings, log: slog.New(slog.DiscardHandler)}
 		if err := n.define(Config{Permits: 64, OrderTTL: time.Minute}); err != nil {
 			t.Fatal(err)
 		}
@@ -48,7 +48,7 @@ func TestLostPermitsAreSetAgain(t *testing.T) {
 		}
 		store <- map[string]cluster.Entry{"permits": {Text: "8", Version: 1}}
 		becomes("nobody leads", 64, 64)
-		elect(t, n.lead)
+		leads(t, n.lead)
 		becomes("the store has lost the number", 64, 8)
 		becomes("again", 65, 8)
 		if c := n.withClusterSettings(Config{Permits: 64, OrderTTL: time.Minute}); c.Permits != 8 || c.OrderTTL != time.Minute {

@@ -13,7 +13,7 @@ import (
 // Each setting reaches the component that it configures.
 func TestSettingsReachTheirComponents(t *testing.T) {
 	t.Parallel()
-	n := &node{lead: candidate(t), log: slog.New(slog.DiscardHandler)}
+	n := &node{lead: new(leadership), log: slog.New(slog.DiscardHandler)}
 	var err error
 	n.settings, err = cluster.NewSettings(cluster.SettingsConfig{Store: cluster.Fixed{
 		"permits": "8", "order-ttl": "90s", "reconciler-pace": "200ms", "log-level": "debug",

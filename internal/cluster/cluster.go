@@ -40,19 +40,6 @@ type Membership interface {
 	Members(ctx context.Context) iter.Seq2[View, error]
 }
 
-// Registry has the announcements of leaders. An announcement is for people and for routing.
-// A lock and its fencing token guarantee that there is one leader. It is safe for concurrent use.
-type Registry interface {
-	// Announce publishes l until ctx ends. Then it deletes the announcement, in bounded time, and returns
-	// nil or the error. After an error the store deletes it later, as for an instance that has
-	// died. An announcement with a lower token does not replace another one.
-	Announce(ctx context.Context, election string, l Leader) error
-
-	// Leaders returns a sequence of the leaders of an election, with the rules of
-	// [Membership].Members. The zero Leader means that there is no announcement.
-	Leaders(ctx context.Context, election string) iter.Seq2[Leader, error]
-}
-
 // ConfigStore stores configuration as texts. [Settings] parses them. It is safe for concurrent use.
 type ConfigStore interface {
 	// Entries returns a sequence of those entries that have one of names, with the

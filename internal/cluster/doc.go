@@ -3,7 +3,7 @@
 //
 // # Use
 //
-// A backend provides a [Membership], a [Registry] and, if it has one, a [ConfigStore]. zkcluster
+// A backend provides a [Membership], an [Election] and, if it has one, a [ConfigStore]. zkcluster
 // has all three, and sqlcluster the first two. Without a store [Fixed] is the configuration of the flags.
 //
 //	presence, err := members.Join(ctx, cluster.Member{Name: "shop-1", Address: "10.0.0.7:8080"})
@@ -13,9 +13,9 @@
 //		...
 //	}
 //
-//	election, err := cluster.NewElection(cluster.ElectionConfig{Locker: locker, Registry: registry, Name: "shop-1"})
+//	election, err := members.Election("leader", "shop-1") // of sqlcluster
 //	...
-//	err = election.Lead(ctx, func(ctx context.Context, term *cluster.Term) error {
+//	cluster.Lead{Election: election}.Run(ctx, func(ctx context.Context, term *cluster.Term) error {
 //		return sweep(ctx, term.Fence()) // until the term ends
 //	})
 //
@@ -29,7 +29,7 @@
 //
 // # Sequences
 //
-// Values that change are sequences to range over: [Membership].Members, [Election.Observe] and
+// Values that change are sequences to range over: [Membership].Members, [Election].Observe and
 // [Setting.Watch]. The first step is the present value, and each further step a later one. A slow
 // consumer misses steps in between, and never the last one. The sequence ends with the loop, or with
 // its context.
@@ -40,14 +40,11 @@
 //
 // # Election
 //
-// An election is a lock, and a leadership term is its lease. The order of the candidates, the validity of the lease,
-// the fencing token, and the handling of lost replies are those of the [dlock.Locker]. With zklock, candidates wait in
-// a queue in which each watches its predecessor. The token is the transaction that made the candidate's node. A leader
-// that is cut off stops before its session can end.
-//
-// An election adds the name: the leader announces it with its fence in a [Registry], and observers read it
-// there. An announcement comes after the beginning of the term and can outlast it. Of two announcements
-// the one with the later term counts.
+// The leader has one entry in the store, with its name, the number of its term, and the time at which the term expires.
+// sqlcluster has a row that candidates poll. The leader's transactions begin with it, so a former leader is refused
+// where it works. zkcluster makes an election of a zklock: candidates wait in a queue in which each watches its
+// predecessor, and the leader announces its name in another node. A leader that is cut off stops before its term can
+// end.
 //
 // # Configuration
 //
@@ -70,16 +67,15 @@
 //   - A leader that stops when its term ends. A paused process continues later, so that the
 //     resources that it changes must check the fence.
 //   - A leader at any time. During an outage of the store there is none. Work that must continue needs no election.
-//   - Tokens that grow over a loss of all data of a store that counts by itself, as ZooKeeper does. They begin again,
-//     and resources refuse them until the token offset is raised. A leader whose term continues after it has
-//     read the number that a resource has accepted is later than that number, however low its own.
+//   - Tokens that grow over a loss of all data of ZooKeeper, which counts by itself. They begin again, and resources
+//     refuse them until the token offset is raised. In SQL they grow.
 //
 // # Time
 //
 // S is how long the store keeps the entry of an instance that is silent: the timeout of the
 // session, or the TTL. Measured at S = 2 s on a busy machine of two cores.
 //
-//	                                  zkcluster, zklock              sqlcluster, sqllock
+//	                                  zkcluster, zklock              sqlcluster
 //	a change is seen                  at once, after another 0.1 s   0.5 s, Poll
 //	  measured                        2 to 105 ms                    0.4 to 0.5 s
 //	a member that was killed is gone  S + a tick + 0.1 s             S + 0.5 s
@@ -106,7 +102,7 @@
 //
 // # Goroutines
 //
-// A [Presence] has one, from Join to the end of Leave. A [Term] has one, which keeps the
-// announcement, and Resign waits for it; after a loss it ends by itself in bounded time. Sequences have
-// none: the range loop reads and waits. [Settings.Run] and [Election.Lead] block.
+// A [Presence] has one, from Join to the end of Leave. A [Term] has one, which renews it or keeps its announcement, and
+// Resign waits for it; after a loss it ends by itself in bounded time. Sequences have none: the range loop reads and
+// waits. [Settings.Run] and [Lead.Run] block.
 package cluster

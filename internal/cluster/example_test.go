@@ -9,7 +9,6 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest/memcluster"
-	"example.com/shop/internal/dlock/memlock"
 )
 
 // Two instances see each other come, and one go.
@@ -49,64 +48,6 @@ func ExampleMembership() {
 	// - shop-2 at 10.0.0.8:8080
 	// members:
 	// - shop-1 at 10.0.0.7:8080
-}
-
-// An instance leads for a while. Its changes carry the fence of its term.
-func ExampleElection_Campaign() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	registry := &memcluster.Cluster{}
-	election, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Registry: registry, Name: "shop-1",
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	term, err := election.Campaign(ctx) // until elected
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	work, cancel := term.Context(ctx) // until the term ends
-	defer cancel()
-	for leader := range election.Observe(ctx) { // here or elsewhere
-		if !leader.Elected() {
-			continue
-		}
-		fmt.Println(leader.Name, "leads:", leader.Fence == term.Fence())
-		break
-	}
-	fmt.Println("resigned:", term.Resign(ctx))
-	<-work.Done()
-	fmt.Println(context.Cause(work))
-	// Output:
-	// shop-1 leads: true
-	// resigned: <nil>
-	// dlock: lease released
-}
-
-// Work that one instance does, whichever leads.
-func ExampleElection_Lead() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
-	election, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: memlock.New(memlock.Config{}), Registry: &memcluster.Cluster{}, Name: "shop-1",
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	err = election.Lead(ctx, func(ctx context.Context, term *cluster.Term) error {
-		fmt.Println("sweeping as", term.Leader().Name)
-		stop() // as a signal would
-		<-ctx.Done()
-		return ctx.Err()
-	})
-	fmt.Println(err)
-	// Output:
-	// sweeping as shop-1
-	// <nil>
 }
 
 // A setting changes while the instance runs. A write that comes too late is refused.

@@ -115,7 +115,7 @@ func clusterOfThree(t *testing.T, flags []string, database string, shared bool) 
 	second, took := knows(t, client, fleet[alive[0]].url, "another leader", func(s httpapi.ClusterState) bool {
 		return s.Leader != nil && s.Leader.Name != dead
 	})
-	meant(t, "another leader, after the kill", took, session+time.Second)
+	meant(t, "another leader, after the kill", took, electionTTL+time.Second)
 	killed := took
 	_, took = knows(t, client, fleet[alive[1]].url, "two members", func(s httpapi.ClusterState) bool { return slices.Equal(names(s), alive) })
 	meant(t, "two members known, after the kill", killed+took, session+time.Second)

@@ -33,16 +33,15 @@
 // changed. A poll of all such rows finds that out, ten times a second. If the row is locked and unchanged for three
 // seconds, transactions of the SKU fail until a poll succeeds. Expiries wait for no such row.
 //
-// # Leader roles
+// # The leader
 //
-// The work of leaders is fenced. The table terms has a row per role, with the term of its leader. An elected leader
-// claims the role. The first statement of each of its transactions updates that row on condition that term and owner
-// are its own. The row stays locked until the commit, so the work of two leaders is serialized. After another
-// leader has claimed the role, the previous leader gets a [*SupersededError].
+// The leader has one row, of package sqlcluster. Each transaction of its work begins with this row, on condition that its
+// term continues. The row stays locked until the commit, so the work of two leaders is serialized, and that of a former
+// leader is refused. The table terms is that of earlier versions.
 //
 // # Lock order
 //
-// Terms, customers, orders, stock, timers, keys, each by primary key in ascending order. Expire is the exception: it skips
+// The leader, customers, orders, stock, timers, keys, each by primary key in ascending order. Expire is the exception: it skips
 // locked rows. It waits only for stock rows, in ascending order and before it locks anything else. While it holds
 // another stock row, it waits only for rows that were unlocked a moment before.
 //

@@ -16,6 +16,7 @@ import (
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/timeout"
 )
 
 // maxRoute is the largest length of a route in bytes; the schema has room for no more.
@@ -249,15 +250,17 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 
 // PurgeAnswers deletes up to limit answers that are older than age by the database's clock, the oldest first, and
 // returns how many. It blocks until that is done or ctx ends, and deletes a few hundred at a time, so that nobody waits
-// long for it. The leader token begins each of these transactions; with a nil one several may delete at once. After an
-// error, deleted answers stay deleted.
-func (s *Store) PurgeAnswers(ctx context.Context, token LeaderToken, age time.Duration, limit int) (n int64, err error) {
+// long for it. hold begins each of these transactions, and its error ends them; with a nil one several may delete at
+// once. After an error, deleted answers stay deleted.
+func (s *Store) PurgeAnswers(ctx context.Context, hold func(context.Context, timeout.Tx) error, age time.Duration, limit int) (n int64, err error) {
 	for n < int64(limit) {
 		some := min(maxRows, int64(limit)-n)
 		var deleted int64
 		err := s.inTx(ctx, func(tx *gorm.DB) error {
-			if err := token.Check(ctx, tx.Statement.ConnPool); err != nil {
-				return err
+			if hold != nil {
+				if err := hold(ctx, tx.Statement.ConnPool); err != nil {
+					return err
+				}
 			}
 			r := tx.Exec(s.engine.DeleteSome("idempotency_keys", "created_at < "+s.engine.Now+" - ? ORDER BY created_at LIMIT ?"), age.Microseconds(), some)
 			deleted = r.RowsAffected

@@ -14,17 +14,16 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Instance is what one instance has of the cluster.
 type Instance struct {
 	cluster.Membership
-	cluster.Registry
 	cluster.ConfigStore
 
-	Locker dlock.Locker
+	// Elect returns the instance as a candidate of that name, and as an observer. Nil: the store has no elections.
+	Elect func(key, name string) (cluster.Election, error)
 }
 
 // Link is the network between one instance and the store.
@@ -51,8 +50,12 @@ type Harness struct {
 	// is not busy.
 	Seen time.Duration
 
-	// FIFO says that candidates are elected in the order in which they came.
-	FIFO bool
+	// Waiting returns what counts the candidates that wait for the leadership of group. Nil: they are not elected in the
+	// order in which they came.
+	Waiting func(t testing.TB, group string) func() int
+
+	// Depose takes the leadership of group from its leader.
+	Depose func(t testing.TB, group string)
 
 	// Behind returns an instance whose network can be broken. Nil: there is no network.
 	Behind func(t testing.TB, group string) (Instance, Link)

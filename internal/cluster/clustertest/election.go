@@ -3,7 +3,6 @@ package clustertest
 import (
 	"context"
 	"errors"
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -20,8 +19,6 @@ func electionCases() []testCase {
 		{"ElectedInOrder", electedInOrder},
 		{"CancelledCampaignLeavesNothing", cancelledCampaignLeavesNothing},
 		{"ObserversReceiveEveryLeader", observeTells},
-		{"LateAnnouncementIsIgnored", lateAnnouncementIsIgnored},
-		{"AnnouncementEndsWithItsContext", announcementGoesWithItsContext},
 		{"ObserverReportsStale", observerIsStale},
 		{"LeadTakesTurns", leadTakesTurns},
 		{"LeadEndsWithItsContext", leadEndsWithItsContext},
@@ -30,13 +27,13 @@ func electionCases() []testCase {
 	}
 }
 
-// Elect returns an instance as a candidate for the leadership of its group.
-func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
+// Elect returns an instance as a candidate for the leadership of its group, or skips a case that needs one.
+func Elect(t testing.TB, i Instance, group, name string) cluster.Election {
 	t.Helper()
-	e, err := cluster.NewElection(cluster.ElectionConfig{
-		Locker: i.Locker, Registry: i.Registry, Name: name, Key: group, Pause: 10 * time.Millisecond,
-		OnError: func(err error) { t.Log(name, "reports:", err) },
-	})
+	if i.Elect == nil {
+		t.Skip("the store has no elections")
+	}
+	e, err := i.Elect(group, name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +41,7 @@ func Elect(t testing.TB, i Instance, group, name string) *cluster.Election {
 }
 
 // await waits until e leads. It returns nil, and fails the test, if that takes too long.
-func await(t testing.TB, e *cluster.Election) *cluster.Term {
+func await(t testing.TB, e cluster.Election) *cluster.Term {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
@@ -56,7 +53,7 @@ func await(t testing.TB, e *cluster.Election) *cluster.Term {
 }
 
 // Campaign waits until e leads. The term ends with the test.
-func Campaign(t testing.TB, e *cluster.Election) *cluster.Term {
+func Campaign(t testing.TB, e cluster.Election) *cluster.Term {
 	t.Helper()
 	term := await(t, e)
 	if term == nil {
@@ -87,6 +84,12 @@ func oneLeads(t testing.TB, h Harness, group string) {
 	work, stop := term.Context(t.Context())
 	defer stop()
 	resign(t, term)
+	for l, err := range b.Observe(t.Context()) {
+		if err == nil && l.Equal(term.Leader()) {
+			t.Errorf("after Resign %+v leads", l)
+		}
+		break
+	}
 	if <-work.Done(); !errors.Is(context.Cause(work), dlock.ErrReleased) || !errors.Is(term.Err(), dlock.ErrReleased) {
 		t.Errorf("after Resign: %v, %v", context.Cause(work), term.Err())
 	}
@@ -98,7 +101,7 @@ func oneLeads(t testing.TB, h Harness, group string) {
 func resignHandsOn(t testing.TB, h Harness, group string) {
 	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
 	last := dlock.Fence{}
-	candidates := []*cluster.Election{a, b}
+	candidates := []cluster.Election{a, b}
 	term := Campaign(t, a)
 	for k := range 6 {
 		if f := term.Fence(); f.Token <= last.Token || f.Owner == last.Owner {
@@ -122,16 +125,12 @@ func resignHandsOn(t testing.TB, h Harness, group string) {
 }
 
 func electedInOrder(t testing.TB, h Harness, group string) {
-	if !h.FIFO {
-		t.Skip("the locker does not grant in order")
+	if h.Waiting == nil {
+		t.Skip("candidates are not elected in order")
 	}
 	const n = 6
-	first := h.open(t, group)
-	in, ok := first.Locker.(dlock.Inspector)
-	if !ok {
-		t.Skip("the locker does not report how many wait")
-	}
-	term := Campaign(t, Elect(t, first, group, "first"))
+	waiting := h.Waiting(t, group)
+	term := Campaign(t, Elect(t, h.open(t, group), group, "first"))
 	var (
 		wg    sync.WaitGroup
 		order []int // guarded by the election under test
@@ -144,10 +143,7 @@ func electedInOrder(t testing.TB, h Harness, group string) {
 				resign(t, term)
 			}
 		})
-		Wait(t, "candidate", func() bool {
-			state, err := in.Inspect(t.Context(), "election:"+group)
-			return err == nil && state.Waiters == k+1
-		})
+		Wait(t, "candidate", func() bool { return waiting() == k+1 })
 	}
 	resign(t, term)
 	wg.Wait()
@@ -194,10 +190,10 @@ func Leads(want cluster.Leader) func(cluster.Leader, error) bool {
 func observeTells(t testing.TB, h Harness, group string) {
 	here, there := h.open(t, group), h.open(t, group)
 	a, b := Elect(t, here, group, "a"), Elect(t, there, group, "b;ö/ 1")
-	seen := Follow(t, there.observe(t, group))
+	seen := Follow(t, Elect(t, there, group, "observer").Observe)
 	seen.Until(t, "nobody", Leads(cluster.Leader{}))
 	var began, ended []time.Duration
-	for _, e := range []*cluster.Election{a, b, a} {
+	for _, e := range []cluster.Election{a, b, a} {
 		term := Campaign(t, e)
 		began = append(began, seen.Until(t, "the leader", Leads(term.Leader())))
 		late := Follow(t, e.Observe)
@@ -212,81 +208,11 @@ func observeTells(t testing.TB, h Harness, group string) {
 	h.promptly(t, "its end", ended)
 }
 
-// observe is Observe of an instance that is no candidate.
-func (i Instance) observe(t testing.TB, group string) func(ctx context.Context) seqOfLeaders {
-	t.Helper()
-	return func(ctx context.Context) seqOfLeaders { return i.Leaders(ctx, group) }
-}
-
-// lateAnnouncementIsIgnored posts the announcement of a term that is over, as a former leader does
-// that has not noticed.
-func lateAnnouncementIsIgnored(t testing.TB, h Harness, group string) {
-	here, there := h.open(t, group), h.open(t, group)
-	seen := Follow(t, there.observe(t, group))
-	post := func(i Instance, l cluster.Leader) (stop func()) {
-		ctx, cancel := context.WithCancel(t.Context())
-		var posting sync.WaitGroup
-		posting.Go(func() {
-			if err := i.Announce(ctx, group, l); err != nil {
-				t.Error(err)
-			}
-		})
-		return func() {
-			cancel()
-			posting.Wait()
-		}
-	}
-	// Tokens that have the same value as floating point numbers.
-	current := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: 1<<63 + 2, Owner: "x"}, Since: time.Now()}
-	former := cluster.Leader{Name: "b", Fence: dlock.Fence{Token: 1<<63 + 1, Owner: "y"}, Since: time.Now()}
-	ancient := cluster.Leader{Name: "c", Fence: dlock.Fence{Token: 99, Owner: "z"}, Since: time.Now()}
-	forget := post(here, ancient)
-	defer forget()
-	seen.Until(t, "the first leader", Leads(ancient))
-	takeDown := post(here, current)
-	seen.Until(t, "the leader", Leads(current))
-	for _, l := range []cluster.Leader{former, {Name: "d", Fence: dlock.Fence{Token: 98, Owner: "w"}, Since: time.Now()}} {
-		stop := post(there, l)
-		pass(t, max(h.TTL/2, 50*time.Millisecond))
-		if l, _, err := seen.Now(); err == nil && !l.Equal(current) {
-			t.Errorf("%+v is reported as leader", l)
-		}
-		stop()
-	}
-	seen.Until(t, "still the leader", Leads(current))
-	forget()
-	takeDown()
-	seen.Until(t, "nobody", Leads(cluster.Leader{}))
-}
-
-// announcementGoesWithItsContext ends terms at the moment at which they are posted.
-func announcementGoesWithItsContext(t testing.TB, h Harness, group string) {
-	i := h.open(t, group)
-	for k := range 50 {
-		l := cluster.Leader{Name: "a", Fence: dlock.Fence{Token: uint64(k + 1), Owner: "x"}, Since: time.Now()}
-		ctx, cancel := context.WithTimeout(t.Context(), rand.N(3*time.Millisecond))
-		err := i.Announce(ctx, group, l)
-		cancel()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for seen, err := range i.Leaders(t.Context(), group) {
-			if err != nil {
-				continue
-			}
-			if seen.Elected() {
-				t.Fatalf("%+v after the end of its announcement, the %dth", seen, k+1)
-			}
-			break
-		}
-	}
-}
-
 func observerIsStale(t testing.TB, h Harness, group string) {
 	far, link := h.behind(t, group)
 	a := Elect(t, h.open(t, group), group, "a")
 	term := Campaign(t, a)
-	seen := Follow(t, far.observe(t, group))
+	seen := Follow(t, Elect(t, far, group, "observer").Observe)
 	seen.Until(t, "the leader", Leads(term.Leader()))
 	link.Cut()
 	d := seen.Until(t, "that it is stale", func(l cluster.Leader, err error) bool {

@@ -12,6 +12,14 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
+// leads runs work whenever e leads, until ctx ends.
+func leads(ctx context.Context, t testing.TB, e cluster.Election, name string, work func(ctx context.Context, term *cluster.Term) error) {
+	t.Helper()
+	cluster.Lead{
+		Election: e, Pause: 10 * time.Millisecond, OnError: func(err error) { t.Log(name, "reports:", err) },
+	}.Run(ctx, work)
+}
+
 // leadTakesTurns has work that ends by itself: others get their turn.
 func leadTakesTurns(t testing.TB, h Harness, group string) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
@@ -24,7 +32,7 @@ func leadTakesTurns(t testing.TB, h Harness, group string) {
 	for _, name := range []string{"a", "b", "c"} {
 		e := Elect(t, h.open(t, group), group, name)
 		wg.Go(func() {
-			err := e.Lead(ctx, func(context.Context, *cluster.Term) error {
+			leads(ctx, t, e, name, func(context.Context, *cluster.Term) error {
 				mu.Lock()
 				defer mu.Unlock()
 				if turns[name]++; len(turns) == 3 && turns["a"]+turns["b"]+turns["c"] >= 9 {
@@ -32,9 +40,6 @@ func leadTakesTurns(t testing.TB, h Harness, group string) {
 				}
 				return errors.New("done")
 			})
-			if err != nil {
-				t.Error(err)
-			}
 		})
 	}
 	wg.Wait()
@@ -47,7 +52,7 @@ func leadEndsWithItsContext(t testing.TB, h Harness, group string) {
 	ctx, cancel := context.WithCancel(t.Context())
 	a, b := Elect(t, h.open(t, group), group, "a"), Elect(t, h.open(t, group), group, "b")
 	over := false
-	err := a.Lead(ctx, func(ctx context.Context, term *cluster.Term) error {
+	leads(ctx, t, a, "a", func(ctx context.Context, term *cluster.Term) error {
 		cancel()
 		<-ctx.Done()
 		if term.Err() != nil {
@@ -56,8 +61,8 @@ func leadEndsWithItsContext(t testing.TB, h Harness, group string) {
 		over = true
 		return ctx.Err()
 	})
-	if err != nil || !over {
-		t.Errorf("Lead = %v, the work is over: %v", err, over)
+	if !over {
+		t.Error("Run returns before the work is over")
 	}
 	start := time.Now()
 	Campaign(t, b)
@@ -66,30 +71,24 @@ func leadEndsWithItsContext(t testing.TB, h Harness, group string) {
 
 // lossEndsTheWork takes the leadership from a leader that is healthy.
 func lossEndsTheWork(t testing.TB, h Harness, group string) {
-	i := h.open(t, group)
-	force, ok := i.Locker.(dlock.ForceReleaser)
-	if !ok {
-		t.Skip("the locker cannot take a key from its holder")
-	}
+	a := Elect(t, h.open(t, group), group, "a")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	terms := 0
-	err := Elect(t, i, group, "a").Lead(ctx, func(work context.Context, term *cluster.Term) error {
+	leads(ctx, t, a, "a", func(work context.Context, term *cluster.Term) error {
 		if terms++; terms == 2 {
 			cancel()
 			return nil
 		}
-		if err := force.ForceRelease(ctx, "election:"+group); err != nil {
-			t.Error(err)
-		}
+		h.Depose(t, group)
 		<-work.Done()
 		if !errors.Is(context.Cause(work), dlock.ErrLost) || !errors.Is(term.Err(), dlock.ErrLost) {
 			t.Errorf("the work ends by %v, the term by %v", context.Cause(work), term.Err())
 		}
 		return nil
 	})
-	if err != nil || terms != 2 {
-		t.Errorf("Lead = %v after %d terms", err, terms)
+	if terms != 2 {
+		t.Errorf("%d terms", terms)
 	}
 }
 

@@ -39,7 +39,7 @@ func Serve(t testing.TB, open func(t testing.TB) (i Instance, group string)) {
 	}()
 	Join(t, i, member(name))
 	s.say(event{Joined: true})
-	_ = Elect(t, i, group, name).Lead(t.Context(), func(ctx context.Context, term *cluster.Term) error {
+	leads(t.Context(), t, Elect(t, i, group, name), name, func(ctx context.Context, term *cluster.Term) error {
 		s.say(event{Elected: true, Leader: term.Leader()})
 		pace := time.NewTicker(2 * time.Millisecond)
 		defer pace.Stop()
@@ -140,7 +140,7 @@ func processCases() []testCase {
 // killedLeaderIsReplaced kills a leader in a process of its own, and starts it again.
 func killedLeaderIsReplaced(t testing.TB, h Harness, group string) {
 	i := h.open(t, group)
-	members, leaders := Follow(t, i.Members), Follow(t, i.observe(t, group))
+	members, leaders := Follow(t, i.Members), Follow(t, Elect(t, i, group, "observer").Observe)
 	Join(t, i, member("here"))
 	killed := NewRecord()
 	child := h.start(t, group, "child", killed)

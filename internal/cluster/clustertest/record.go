@@ -2,7 +2,6 @@ package clustertest
 
 import (
 	"context"
-	"iter"
 	"slices"
 	"sync"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
-
-type seqOfLeaders = iter.Seq2[cluster.Leader, error]
 
 // Record is what leaders did: they write to a register that checks their fences.
 type Record struct {
@@ -98,8 +95,8 @@ func (r *Record) Write(l cluster.Leader, valid func() bool) {
 }
 
 // Lead leads whenever it can, and writes, until ctx ends.
-func (r *Record) Lead(ctx context.Context, t testing.TB, e *cluster.Election, name string) {
-	err := e.Lead(ctx, func(work context.Context, term *cluster.Term) error {
+func (r *Record) Lead(ctx context.Context, t testing.TB, e cluster.Election, name string) {
+	leads(ctx, t, e, name, func(work context.Context, term *cluster.Term) error {
 		leads := func() bool { return term.Err() == nil }
 		r.Begin(term.Leader(), leads)
 		defer r.End(term.Leader())
@@ -114,9 +111,6 @@ func (r *Record) Lead(ctx context.Context, t testing.TB, e *cluster.Election, na
 			}
 		}
 	})
-	if err != nil {
-		t.Errorf("%s: Lead = %v", name, err)
-	}
 }
 
 // find requires mu.

@@ -1,7 +1,6 @@
 package sqlcluster_test
 
 import (
-	"context"
 	"database/sql"
 	"net/url"
 	"os"
@@ -15,7 +14,6 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/sqlcluster"
-	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/sqldb"
 	"example.com/shop/internal/testbed"
 	"example.com/shop/internal/testbed/testbedtest"
@@ -127,7 +125,7 @@ func (s store) create(t testing.TB) {
 	t.Helper()
 	db := s.open(t)
 	for range 2 {
-		for _, statement := range append(sqlcluster.Schema(s.engine), sqllock.Schema(s.engine)...) {
+		for _, statement := range sqlcluster.Schema(s.engine) {
 			exec(t, db, statement)
 		}
 	}
@@ -139,14 +137,9 @@ func (s store) instance(t testing.TB, group string, onError func(error)) cluster
 	db := s.open(t)
 	c, err := sqlcluster.New(db, s.engine, sqlcluster.Config{Group: group, TTL: ttl, OnError: onError})
 	check(t, err)
-	l, err := sqllock.New(db, s.engine, sqllock.Config{TTL: ttl})
-	check(t, err)
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*ttl)
-		defer cancel()
-		_ = l.Close(ctx) // a server that a test has cut off accepts no release
-	})
-	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: cluster.Fixed{}, Locker: l}
+	return clustertest.Instance{Membership: c, ConfigStore: cluster.Fixed{}, Elect: func(key, name string) (cluster.Election, error) {
+		return c.Election(key, name)
+	}}
 }
 
 func (s store) harness() clustertest.Harness {
@@ -156,6 +149,9 @@ func (s store) harness() clustertest.Harness {
 		Seen: time.Second,
 		Expire: func(t testing.TB, group, name string) {
 			exec(t, s.open(t), "UPDATE cluster_members SET expires_at = 0 WHERE group_name = ? AND name = ?", group, name)
+		},
+		Depose: func(t testing.TB, group string) {
+			exec(t, s.open(t), "UPDATE cluster_leaders SET expires_at = 0 WHERE name = ?", group)
 		},
 		Stray: func(t testing.TB, group string) int {
 			const live = "api;v1;20260102T030405.000Z"

@@ -1,6 +1,5 @@
-// Package sqlcluster implements the member list and the leader announcements of package cluster on database/sql: SQLite,
-// MariaDB or MySQL. It needs no service besides the application's database. Elections also need a locker: sqllock, on
-// the same database. The configuration is cluster.Fixed.
+// Package sqlcluster implements the member list and the election of package cluster on database/sql: SQLite, MariaDB or
+// MySQL. It needs no service besides the application's database. The configuration is cluster.Fixed.
 //
 // # Data
 //
@@ -10,9 +9,9 @@
 //	cluster_leaders  group_name, name, token, entry, expires_at
 //
 // An entry is the text of cluster.EncodeMember or cluster.EncodeLeader. The incarnation is new for each call of Join. The
-// token has 20 digits, so texts compare as numbers do. Times are microseconds since 1970 by the clock of the database,
-// which each statement reads. No client's clock is used. A row whose time is over does not count, and Join deletes those
-// that are a day old.
+// token is the number of the term. It has 20 digits, so texts compare as numbers do. Times are microseconds since 1970 by
+// the clock of the database, which each statement reads. No client's clock is used. A row whose time is over does not
+// count. Join deletes members that are a day old. The row of an election remains, so that its token grows.
 //
 // # Operations
 //
@@ -22,11 +21,24 @@
 //	renewal             UPDATE every TTL/3; never creates a row
 //	Leave               DELETE
 //	a poll              SELECT every Poll and sequence, by the primary key; it takes no lock
-//	an announcement     UPDATE or INSERT every TTL/3
-//	its end             DELETE
+//	a candidate         SELECT every Poll; if the term has expired, UPDATE or INSERT
+//	a leader            UPDATE every TTL/3
+//	Resign              UPDATE
+//	Hold                UPDATE, in a transaction of the leader's work
 //
 // A statement names the incarnation or the term, so all of them can be repeated, and a lost reply costs one repetition.
 // An instance writes three rows per TTL, and the leader three more.
+//
+// # Election
+//
+// A candidate replaces the row that it has read, and no other one. So of several candidates one is elected, and a
+// statement that arrives late elects nobody. If its reply is lost, the candidate finds its own name at the next poll
+// (TestLostReplyElects). If the candidate gives up before, the term is nobody's and expires. The new token is greater than
+// the last one and than the clock, so it grows after the row was deleted or restored (TestTermsGrowOverALossOfTheRow).
+//
+// [Election.Hold] locks the row until a transaction of the leader ends. Candidates and renewals wait meanwhile, so such a
+// transaction should be shorter than TTL/3. A longer one ends the term, and no other term begins before its commit
+// (TestNoTermBeginsDuringATransactionOfTheLast).
 //
 // # Failures
 //
@@ -36,5 +48,6 @@
 //
 // A process that is paused inside a write keeps a SQLite file locked until it resumes. Meanwhile no instance can renew or join.
 //
-// A clock of the database that is set forward has the same effect. If it is set back, dead members stay for longer.
+// A clock of the database that is set forward has the same effect. The leader then loses its term, and is refused until
+// it is elected again. If the clock is set back, dead members and the term of a dead leader stay for longer.
 package sqlcluster

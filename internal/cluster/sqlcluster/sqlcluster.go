@@ -59,10 +59,7 @@ type Cluster struct {
 	strays cluster.Strays
 }
 
-var (
-	_ cluster.Membership = (*Cluster)(nil)
-	_ cluster.Registry   = (*Cluster)(nil)
-)
+var _ cluster.Membership = (*Cluster)(nil)
 
 // New returns a Cluster on db, which has the tables of [Schema] and which it does not close.
 func New(db *sql.DB, e *sqldb.Engine, cfg Config) (*Cluster, error) {

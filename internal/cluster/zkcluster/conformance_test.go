@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
+	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/zkcluster"
 	"example.com/shop/internal/dlock/zklock"
@@ -44,7 +45,17 @@ func harness(t testing.TB, addrs ...string) clustertest.Harness {
 		},
 		TTL:  ttl,
 		Seen: 500 * time.Millisecond,
-		FIFO: true,
+		Waiting: func(t testing.TB, group string) func() int {
+			l := locker(t, session(t, addrs...))
+			return func() int {
+				state, err := l.Inspect(t.Context(), "election:"+group)
+				check(t, err)
+				return state.Waiters
+			}
+		},
+		Depose: func(t testing.TB, group string) {
+			check(t, locker(t, session(t, addrs...)).ForceRelease(t.Context(), "election:"+group))
+		},
 		Behind: func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
 			proxy := testbedtest.StartProxy(t, addrs[0])
 			return instance(t, session(t, proxy.Addr()), group, func(error) {}), clustertest.Link{
@@ -113,11 +124,26 @@ func session(t testing.TB, addrs ...string) *zookeeper.Session {
 
 func instance(t testing.TB, s *zookeeper.Session, group string, onError func(error)) clustertest.Instance {
 	t.Helper()
+	c := store(t, s, group, onError)
+	l := locker(t, s)
+	return clustertest.Instance{Membership: c, ConfigStore: c, Elect: func(key, name string) (cluster.Election, error) {
+		return zkcluster.NewElection(c, l, key, name)
+	}}
+}
+
+// store returns what an instance has of the others.
+func store(t testing.TB, s *zookeeper.Session, group string, onError func(error)) *zkcluster.Cluster {
+	t.Helper()
 	c, err := zkcluster.New(s, zkcluster.Config{Prefix: "/" + group, OnError: onError})
 	check(t, err)
+	return c
+}
+
+func locker(t testing.TB, s *zookeeper.Session) *zklock.Locker {
+	t.Helper()
 	l, err := zklock.New(s, zklock.Config{})
 	check(t, err)
-	return clustertest.Instance{Membership: c, Registry: c, ConfigStore: c, Locker: l}
+	return l
 }
 
 func check(t testing.TB, err error) {

@@ -1,6 +1,6 @@
 // Package zkcluster implements package cluster on ZooKeeper: the member list, leader announcements and the
-// configuration. It uses the session of package zookeeper, of which a process has one. Elections also need a
-// locker: zklock, on the same session.
+// configuration. It uses the session of package zookeeper, of which a process has one. [Election] also needs a
+// locker: zklock, on the same session. The shop elects in SQL, where its leader works, so this election is an example.
 //
 // # Data
 //

@@ -108,7 +108,7 @@ func TestContainersComeBack(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
 		c, group := raw(t, addr), rand.Text()
-		i := instance(t, session(t, addr), group, func(error) {})
+		i := store(t, session(t, addr), group, func(error) {})
 		members := clustertest.Follow(t, i.Members)
 		leaders := clustertest.Follow(t, func(ctx context.Context) iter.Seq2[cluster.Leader, error] { return i.Leaders(ctx, "e") })
 		entries := clustertest.Follow(t, func(ctx context.Context) iter.Seq2[map[string]cluster.Entry, error] { return i.Entries(ctx, "k") })
@@ -148,7 +148,7 @@ func TestDeletedAnnouncementComesBack(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		addr := testbedtest.ZooKeeper(t)
 		c, group := raw(t, addr), rand.Text()
-		i := instance(t, session(t, addr), group, func(error) {})
+		i := store(t, session(t, addr), group, func(error) {})
 		dir := prefix(group) + "/elections/e"
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

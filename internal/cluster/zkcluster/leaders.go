@@ -11,7 +11,8 @@ import (
 	"example.com/shop/internal/zookeeper"
 )
 
-// Announce implements [cluster.Registry]. The announcement goes with the session. Of several,
+// Announce publishes l until ctx ends. Then it deletes the announcement, in bounded time, and returns nil or the error.
+// The announcement goes with the session. Of several,
 // which there are when one leader has not noticed yet that it is none, that with the
 // greatest token counts.
 func (c *Cluster) Announce(ctx context.Context, election string, l cluster.Leader) error {
@@ -53,7 +54,8 @@ func (c *Cluster) outlive(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// Leaders implements [cluster.Registry].
+// Leaders returns a sequence of the leaders that are announced, with the rules of [cluster.Membership].Members. The zero
+// Leader means that there is no announcement.
 func (c *Cluster) Leaders(ctx context.Context, election string) iter.Seq2[cluster.Leader, error] {
 	dir := c.electionDir(election)
 	return watchDir(ctx, c, dir, cluster.Leader.Equal, func(names []string) (leader cluster.Leader) {

@@ -142,7 +142,7 @@ func TestStraysAreReportedOnce(t *testing.T) {
 		var mu sync.Mutex
 		reported := map[string]int{}
 		group := rand.Text()
-		i := instance(t, session(t, addr), group, func(err error) {
+		i := store(t, session(t, addr), group, func(err error) {
 			mu.Lock()
 			defer mu.Unlock()
 			reported[err.Error()]++

@@ -36,7 +36,6 @@ type Cluster struct {
 
 var (
 	_ cluster.Membership  = (*Cluster)(nil)
-	_ cluster.Registry    = (*Cluster)(nil)
 	_ cluster.ConfigStore = (*Cluster)(nil)
 )
 

@@ -9,7 +9,6 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/clustertest/memcluster"
-	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
@@ -33,14 +32,12 @@ func (s *stores) of(group string) *memcluster.Cluster {
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	all := stores{all: map[string]*memcluster.Cluster{}}
-	locker := memlock.New(memlock.Config{})
 	h := clustertest.Harness{
 		New: func(_ testing.TB, group string, _ func(error)) clustertest.Instance {
 			c := all.of(group)
-			return clustertest.Instance{Membership: c, Registry: c, ConfigStore: c, Locker: locker}
+			return clustertest.Instance{Membership: c, ConfigStore: c}
 		},
 		Seen:   500 * time.Millisecond,
-		FIFO:   true,
 		Expire: func(_ testing.TB, group, name string) { all.of(group).Expire(name) },
 		Poke: func(t testing.TB, group, name, text string) {
 			t.Helper()
