@@ -31,7 +31,7 @@ const (
 	// attempts that had them.
 	leaseTTL = 2 * time.Second
 
-	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members, and as the leader, after it died.
+	// sessionTimeout is how long ZooKeeper keeps an instance in the list of members after it died.
 	// The locks of SKUs have a session of their own that lasts for leaseTTL. So an instance that is slow for a moment
 	// loses leases, which it acquires again, and keeps its place in the cluster.
 	sessionTimeout = 8 * time.Second

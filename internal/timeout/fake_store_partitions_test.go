@@ -2,6 +2,7 @@ package timeout_test
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -79,6 +80,13 @@ func (s *memStore) Reassign(_ context.Context, silent time.Duration, limit int) 
 		n++
 	}
 	return n, nil
+}
+
+// heartbeats returns the partitions that have had any.
+func (s *memStore) heartbeats() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Sorted(maps.Keys(s.beats))
 }
 
 // open returns how many timers are neither worked off nor dead.

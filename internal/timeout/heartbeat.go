@@ -8,19 +8,19 @@ import (
 
 const (
 	watchEvery     = time.Second      // how often pauses are read
-	heartbeatEvery = 5 * time.Second  // of a consumer
+	heartbeatEvery = 5 * time.Second  // of a consumer of a partition
 	orphanedAfter  = 30 * time.Second // time without a heartbeat after which a partition has no consumer
 )
 
-// watch reads which kinds are paused, and sends heartbeats, until ctx ends. While the
-// database does not answer, the pauses that it read last stay.
+// watch reads which kinds are paused, and sends heartbeats, until ctx ends. While the database does not answer, the
+// pauses that it read last stay. Timers of [Base] are never reassigned, so its consumers send no heartbeats.
 func (q *Queue) watch(ctx context.Context) {
 	every := time.NewTicker(watchEvery)
 	defer every.Stop()
 	var beat time.Time
 	for {
 		q.readPaused(ctx)
-		if beat.IsZero() || time.Since(beat) >= heartbeatEvery {
+		if q.cfg.Partition != Base && (beat.IsZero() || time.Since(beat) >= heartbeatEvery) {
 			beat = time.Now()
 			q.heartbeat(ctx)
 		}

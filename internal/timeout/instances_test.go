@@ -110,7 +110,8 @@ func TestCanaryClaimsNothing(t *testing.T) {
 	})
 }
 
-// A partition keeps its timers to itself, until nobody has consumed it for 30 seconds.
+// A partition keeps its timers to itself, until nobody has consumed it for 30 seconds. Consumers of the base partition
+// write no heartbeats, which nobody would read.
 func TestOrphanedPartitionIsReassigned(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -137,6 +138,9 @@ func TestOrphanedPartitionIsReassigned(t *testing.T) {
 		}
 		base.within(t, 20, time.Minute)
 		base.once(t)
+		if beats := r.store.heartbeats(); len(beats) != 1 || beats[0] != "canary-2" {
+			t.Errorf("heartbeats in %v", beats)
+		}
 		if r.count.repaired(timeout.RepairReassign) != 20 {
 			t.Errorf("%d reassigned, want 20", r.count.repaired(timeout.RepairReassign))
 		}

@@ -14,7 +14,7 @@
 // Statistics lag behind, and a plan that sorts would lock every due row instead of the rows that it takes.
 //
 // timeout_kinds has a row per timer type that was ever paused. timeout_lanes has one row per instance and
-// partition; the partition is the column lane.
+// partition other than timeout.Base; the partition is the column lane.
 //
 // # Time
 //
