@@ -42,8 +42,7 @@ func (b backend) folders() (all []string) {
 func backends() []backend {
 	return []backend{
 		{"memlock", []reflect.Type{
-			reflect.TypeFor[*memlock.Locker](), reflect.TypeFor[*memlock.RW](),
-			reflect.TypeFor[*memlock.Cond](),
+			reflect.TypeFor[*memlock.Locker](), reflect.TypeFor[*memlock.Cond](),
 		}, ""},
 		{"redislock", []reflect.Type{
 			reflect.TypeFor[*redislock.Locker](), reflect.TypeFor[*redisrw.RW](),

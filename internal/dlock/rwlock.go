@@ -5,19 +5,13 @@ import "context"
 // RWLocker is a [Locker] whose keys any number of readers can share while no
 // writer holds them. The methods of Locker are for writers.
 //
-// A fair RWLocker is phase-fair (B. Brandenburg and J. Anderson, "Spin-Based
-// Reader-Writer Synchronization for Multiprocessor Real-Time Systems", 2010):
-// phases of readers and single writers alternate while both wait. A reader that
-// arrives while a writer waits is queued, although only readers hold the key. When a
-// writer releases, all waiting readers are granted the key before the next writer.
-// So a reader waits for at most one writer, and a writer for one phase of readers and
-// the previous writers. Neither side starves the other.
+// Readers and writers wait in one queue. A reader that arrives while a writer waits is queued, although only readers
+// hold the key, and no writer passes a reader that came first. Neither side starves the other.
 //
-// A writer gets a new fencing token. Readers share the current token: the token of the last
-// writer, or one of the first reader if the store knows no writer or that writer expired. A reader's token is
-// no permission to write. A resource that checks it before a read refuses a reader whose lease expired
-// before a newer writer. Readers before and after a loss of data, without a writer in between, can have
-// different tokens. After a failover to older data those can be lower, and refused, until the next writer.
+// A writer gets a new fencing token, greater than that of every earlier holder. A reader has the token of the last
+// writer, or one of its own that is greater; the backend says which. A reader's token is no permission to write. A
+// resource that checks it before a read refuses a reader whose lease expired before a newer writer. After a failover to
+// older data, readers can have lower tokens, and be refused, until the next writer.
 //
 // There is no upgrade: a reader releases and then acquires as a writer. Two readers that
 // waited to become the writer would wait for each other.
@@ -33,4 +27,26 @@ type RWLocker interface {
 	// [ErrHeld] if a writer holds key or waits for it, otherwise the errors of
 	// AcquireRead.
 	TryAcquireRead(ctx context.Context, key string) (*Lease, error)
+}
+
+// RWMutex returns an [RWLocker] on a semaphore. A reader takes one permit of a key, and a writer takes all of them, so
+// at most as many readers as permits share a key. It cannot check the number: with more permits in s, a writer is not
+// alone.
+//
+// The semaphore must grant all permits of a caller at once, and first come, first served. Otherwise two writers that
+// collect permits wait for each other, and readers starve writers; then put a mutex in front of the writers. RWMutex has
+// the guarantees of s about fencing tokens: if they increase from grant to grant, those of writers do. Like s, it is
+// not reentrant.
+func RWMutex(s Semaphore, permits int) RWLocker { return rwMutex{mutex{s, permits}} }
+
+type rwMutex struct{ mutex }
+
+// AcquireRead implements [RWLocker].
+func (m rwMutex) AcquireRead(ctx context.Context, key string) (*Lease, error) {
+	return m.s.Acquire(ctx, key, 1)
+}
+
+// TryAcquireRead implements [RWLocker].
+func (m rwMutex) TryAcquireRead(ctx context.Context, key string) (*Lease, error) {
+	return m.s.TryAcquire(ctx, key, 1)
 }

@@ -13,24 +13,24 @@ import (
 // Readers share a key, and a writer has it alone.
 func ExampleRWLocker() {
 	ctx := context.Background()
-	prices := memlock.NewRW(memlock.Config{})
+	prices := dlock.RWMutex(memsem.New(memsem.Config{Permits: 10}), 10)
 
 	one, _ := prices.AcquireRead(ctx, "prices")
 	two, _ := prices.AcquireRead(ctx, "prices")
-	fmt.Println("same fence:", one.Fence() == two.Fence())
-
 	_, err := prices.TryAcquire(ctx, "prices")
 	fmt.Println("write alongside readers:", errors.Is(err, dlock.ErrHeld))
 	one.Release(ctx)
 	two.Release(ctx)
 
 	writer, _ := prices.TryAcquire(ctx, "prices")
-	fmt.Println("new fence:", writer.Fence().Token > one.Fence().Token)
+	fmt.Println("greater token:", writer.Fence().Token > two.Fence().Token)
+	_, err = prices.TryAcquireRead(ctx, "prices")
+	fmt.Println("read alongside a writer:", errors.Is(err, dlock.ErrHeld))
 	writer.Release(ctx)
 	// Output:
-	// same fence: true
 	// write alongside readers: true
-	// new fence: true
+	// greater token: true
+	// read alongside a writer: true
 }
 
 // The textbook's read/write lock, of a mutex and ten permits.

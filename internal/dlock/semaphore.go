@@ -45,16 +45,20 @@ type Resizer interface {
 // Mutex returns a [Locker] on a semaphore with one permit. It cannot check the
 // number: with more permits there is no mutual exclusion. It has
 // the guarantees of s about order and fencing tokens, and, like s, is not reentrant.
-func Mutex(s Semaphore) Locker { return mutex{s} }
+func Mutex(s Semaphore) Locker { return mutex{s, 1} }
 
-type mutex struct{ s Semaphore }
+// mutex is an owner that takes all permits.
+type mutex struct {
+	s       Semaphore
+	permits int
+}
 
 // Acquire implements [Locker].
 func (m mutex) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return m.s.Acquire(ctx, key, 1)
+	return m.s.Acquire(ctx, key, m.permits)
 }
 
 // TryAcquire implements [Locker].
 func (m mutex) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return m.s.TryAcquire(ctx, key, 1)
+	return m.s.TryAcquire(ctx, key, m.permits)
 }

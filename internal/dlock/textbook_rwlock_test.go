@@ -10,8 +10,8 @@ import (
 
 // textbookRW makes a read/write lock of a Locker and a Semaphore with readers permits per key, as textbooks do. A
 // reader takes one permit. A writer takes the lock, which keeps other writers out, and then all permits, which keeps
-// readers out. It works on any backend, and on two different ones, and it is here to learn from. The backends' own
-// read/write locks do better:
+// readers out. It works on any backend, and on two different ones, and it is here to learn from. dlock.RWMutex and the
+// read/write locks of the backends do better:
 //
 //   - A writer pays two acquisitions and two releases, and holds two leases, of which it can lose either. A semaphore
 //     without weights would make it N+1. Without the lock, two writers that collect permits one by one would wait for

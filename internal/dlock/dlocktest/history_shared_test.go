@@ -10,6 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
@@ -51,7 +52,7 @@ func TestRWModelOwnFences(t *testing.T) {
 
 func TestRWModel(t *testing.T) {
 	const writer, reader = dlocktest.RWPermits, 1
-	judge(t, dlocktest.RWModel(false), []handmade{
+	judge(t, dlocktest.RWModel(), []handmade{
 		{"readers share the fence of the writer before", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
@@ -151,17 +152,17 @@ func TestCondModel(t *testing.T) {
 	judge(t, dlocktest.CondModel(true), histories)
 }
 
-func TestMemlockRWHistory(t *testing.T) {
+func TestRWMutexHistory(t *testing.T) {
 	h := dlocktest.NewHistory()
 	synctest.Test(t, func(t *testing.T) {
-		l := memlock.NewRW(memlock.Config{TTL: 10 * time.Millisecond})
+		l := dlock.RWMutex(memsem.New(memsem.Config{Permits: 8, TTL: 10 * time.Millisecond}), 8)
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Permits: dlocktest.RWPermits,
 			Hold: 30 * time.Millisecond, MaxWait: time.Hour, Seed: dlocktest.Seed(t),
 		}
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.RW(l) })...)
 	})
-	h.Check(t, dlocktest.RWModel(true))
+	h.Check(t, dlocktest.RWModelOwnFences())
 	h.CheckFences(t)
 	if h.Disruptions() != 0 {
 		t.Errorf("%d doubts without a fault", h.Disruptions())

@@ -11,8 +11,7 @@ import (
 
 // rwState is what the read/write lock remembers.
 type rwState struct {
-	forgetful bool
-	own       bool // readers have fencing tokens of their own
+	own bool // readers have fencing tokens of their own
 
 	writer  holder // with no owner if nobody writes
 	readers holders
@@ -27,10 +26,8 @@ type rwState struct {
 // writer, or a new one if that writer expired. A free key is not refused, and only a holder releases. A Call with
 // [RWPermits] is the writer's. Every key is a separate lock.
 //
-// A store that is forgetful begins a new fencing token, a greater one, when readers come to a
-// key that nobody holds. An unknown writer may have raised the token that readers see, and any unknown
-// attempt explains any later refusal.
-func RWModel(forgetful bool) porcupine.Model { return rwModel(rwState{forgetful: forgetful}) }
+// An unknown writer may have raised the token that readers see, and any unknown attempt explains any later refusal.
+func RWModel() porcupine.Model { return rwModel(rwState{}) }
 
 // RWModelOwnFences is the same for a store in which every grant has a fencing token of its own. A reader's token is
 // greater than that of every earlier writer. A writer's token is greater than that of every earlier holder.
@@ -90,7 +87,7 @@ func (s rwState) take(write bool, o Outcome) (bool, rwState) {
 		s.writer, s.readers, s.fence, s.lapsed = holder{owner: o.owner(), n: RWPermits}, nil, o.Fence, false
 		return newer, s
 	}
-	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.lapsed || s.forgetful && len(s.readers) == 0
+	fresh := s.fence.Token == 0 || s.ghosts > 0 || s.lapsed
 	legal := o.Fence == s.fence || newer && fresh
 	if s.own {
 		legal = newer

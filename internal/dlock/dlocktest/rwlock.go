@@ -23,8 +23,8 @@ type RWHarness struct {
 	// cases give a waiter a moment to queue.
 	Waiting func(t testing.TB, key string) int
 
-	// PhaseFair says that phases of readers and single writers alternate.
-	PhaseFair bool
+	// FIFO says that readers and writers are served in the order of arrival.
+	FIFO bool
 
 	// SharedFence says that readers have the fencing token of the last writer.
 	SharedFence bool
@@ -67,7 +67,7 @@ func rwCases() []caseOf[RWHarness] {
 		{"CancelledWaiterPassesItsGrantOn", cancelledRWWaiter},
 		{"WriterGetsNewFence", writerGetsNewFence},
 		{"ReadersShareTheFence", readersShareTheFence},
-		{"PhaseFair", phaseFair},
+		{"ArrivalOrder", arrivalOrder},
 		{"WritersInOrder", writersInOrder},
 		{"WriterIsNotStarvedByReaders", isNotStarved(true)},
 		{"ReadersAreNotStarvedByWriters", isNotStarved(false)},

@@ -116,23 +116,8 @@ func deadWriter(ctx context.Context, t testing.TB, h RWHarness, key string) {
 	r := h.wait(ctx, t, key, "the reader", false, 1)
 	w := h.wait(ctx, t, key, "the writer", true, 2)
 	h.Expire(t, key)
-	var lease *dlock.Lease
-	if h.PhaseFair {
-		lease = h.in(t, r)[0]
-		out(t, w)
-		release(ctx, t, lease)
-		lease = h.in(t, w)[0]
-	} else {
-		select {
-		case lease = <-r.lease:
-			r = w
-		case lease = <-w.lease:
-		case <-time.After(2 * h.TTL):
-			t.Fatal("nobody is in")
-		}
-		release(ctx, t, lease)
-		lease = h.in(t, r)[0]
-	}
+	release(ctx, t, h.in(t, r)[0])
+	lease := h.in(t, w)[0]
 	waitDone(t, dead, h.TTL)
 	release(ctx, t, lease)
 }

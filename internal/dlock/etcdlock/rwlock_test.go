@@ -43,6 +43,7 @@ func TestRW(t *testing.T) {
 			}
 			return state.Waiters
 		},
+		FIFO:      true,
 		Reentrant: true,
 		Answers:   answers,
 		NoReentry: func(t testing.TB) dlock.RWLocker { return with(t, etcdlock.Config{NoReentry: true}) },

@@ -29,12 +29,12 @@ func NewCond(l *Locker) *Cond { return &Cond{l: l, waiting: map[string][]*condWa
 
 // Wait implements [dlock.Cond].
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
-	key, l := lease.Key(), c.l.rw
-	w := &condWaiter{waiter: waiter{granted: make(chan grant, 1)}, queued: make(chan struct{})}
+	key, l := lease.Key(), c.l
+	w := &condWaiter{waiter: waiter{granted: make(chan *hold, 1)}, queued: make(chan struct{})}
 	err := lease.Yield(ctx, func(context.Context) error {
-		return l.held(key, lease.Fence(), lease.Held().Kind, func(e *entry, h *hold) {
+		return l.held(key, lease.Fence(), func(e *entry) {
 			c.waiting[key] = append(c.waiting[key], w)
-			l.drop(key, e, h)
+			l.drop(key, e, e.holder)
 		})
 	})
 	if err != nil {
@@ -46,8 +46,8 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 	queued := w.queued
 	for {
 		select {
-		case g := <-w.granted:
-			return l.lease(ctx, key, true, g), nil
+		case h := <-w.granted:
+			return l.lease(ctx, key, h), nil
 		case <-queued:
 			queued = nil
 			expire.Reset(l.poll(key))
@@ -64,7 +64,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
 	return c.wake(ctx, lease, func(key string, e *entry) {
 		if w := c.next(key); w != nil {
-			e.writing = append(e.writing, &w.waiter)
+			e.queue = append(e.queue, &w.waiter)
 		}
 	})
 }
@@ -73,7 +73,7 @@ func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error {
 func (c *Cond) Broadcast(ctx context.Context, lease *dlock.Lease) error {
 	return c.wake(ctx, lease, func(key string, e *entry) {
 		for w := c.next(key); w != nil; w = c.next(key) {
-			e.writing = append(e.writing, &w.waiter)
+			e.queue = append(e.queue, &w.waiter)
 		}
 	})
 }
@@ -85,7 +85,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, 
 		err = dlock.Ended(ctx)
 	}
 	if err == nil {
-		err = c.l.rw.held(lease.Key(), lease.Fence(), lease.Held().Kind, func(e *entry, _ *hold) { f(lease.Key(), e) })
+		err = c.l.held(lease.Key(), lease.Fence(), func(e *entry) { f(lease.Key(), e) })
 	}
 	if err != nil {
 		return fmt.Errorf("memlock: wake those who wait with %q: %w", lease.Key(), err)
@@ -96,7 +96,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, f func(key string, 
 // leave takes w out of where it waits. A signal that had reached it continues to
 // the next, and so does a grant that came at the same moment.
 func (c *Cond) leave(key string, w *condWaiter) {
-	l := c.l.rw
+	l := c.l
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(c.waiting[key], w); i >= 0 {
@@ -104,16 +104,16 @@ func (c *Cond) leave(key string, w *condWaiter) {
 		return
 	}
 	e := l.entry(key) // w may have been granted key, and have expired since
-	place := slices.Index(e.writing, &w.waiter)
+	place := slices.Index(e.queue, &w.waiter)
 	if place >= 0 {
-		e.writing = slices.Delete(e.writing, place, place+1)
+		e.queue = slices.Delete(e.queue, place, place+1)
 	}
 	if next := c.next(key); next != nil {
-		e.writing = slices.Insert(e.writing, max(place, 0), &next.waiter)
+		e.queue = slices.Insert(e.queue, max(place, 0), &next.waiter)
 	}
 	select {
-	case g := <-w.granted:
-		l.drop(key, e, g.hold)
+	case h := <-w.granted:
+		l.drop(key, e, h)
 	default:
 		l.settle(key, e)
 	}

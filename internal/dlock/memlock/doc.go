@@ -1,14 +1,15 @@
-// Package memlock implements the locks of package dlock in the memory of one process. It is the reference backend,
-// for tests and for a service of one instance. It uses the clock of package time, so it runs in a synctest bubble.
+// Package memlock implements the lock and the condition of package dlock in the memory of one process. It is the
+// reference backend, for tests and for a service of one instance. It uses the clock of package time, so it runs in a
+// synctest bubble.
 //
 // # Data
 //
-// A key of a [Locker] has a holder, with the time at which its grant expires, and a queue of waiters. A key of an [RW]
-// has a writer or readers, each with its own time. A key without holders and waiters has no entry.
+// A key of a [Locker] has a holder, with the time at which its grant expires, and a queue of waiters. A key without a
+// holder has no entry.
 //
 // # Operations
 //
-// Each operation takes the one mutex of its service, for O(1) work or, in queues, O(n). Release grants the key to
+// Each operation takes the one mutex of its Locker, for O(1) work or, in queues, O(n). Release grants the key to
 // the first waiter. A waiter also polls when the grant of the holder expires, so progress does not depend on
 // Release.
 //

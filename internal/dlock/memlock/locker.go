@@ -1,15 +1,27 @@
 package memlock
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"sync"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
 )
 
-// Locker is a lock service in memory: an [RW] without readers. Its clients share one Locker. It grants a key in the order
-// in which Acquire was called for it.
-type Locker struct{ rw *RW }
+// Locker is a lock service in memory. Its clients share one Locker. It grants a key in the order in which Acquire was
+// called for it.
+type Locker struct {
+	ttl     time.Duration
+	cfg     Config
+	renewer *driver.Renewer
+
+	mu   sync.Mutex
+	keys map[string]*entry // held or waited for
+	last uint64            // token of the latest fencing token of any key
+}
 
 var (
 	_ dlock.Locker        = (*Locker)(nil)
@@ -20,21 +32,58 @@ var (
 )
 
 // New returns a Locker that holds nothing.
-func New(cfg Config) *Locker { return &Locker{NewRW(cfg)} }
-
-// Acquire implements [dlock.Locker].
-func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.rw.Acquire(ctx, key)
+func New(cfg Config) *Locker {
+	l := &Locker{ttl: cmp.Or(cfg.TTL, 30*time.Second), cfg: cfg, keys: map[string]*entry{}}
+	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: l.ttl, Renew: l.renew})
+	return l
 }
 
 // TryAcquire implements [dlock.Locker].
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.rw.TryAcquire(ctx, key)
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
+		return lease, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e := l.entry(key)
+	if e.holder != nil { // or somebody waits
+		return nil, fmt.Errorf("memlock: %q: %w", key, dlock.ErrHeld)
+	}
+	return l.lease(ctx, key, l.grant(e)), nil
+}
+
+// Acquire implements [dlock.Locker].
+func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
+		return lease, err
+	}
+	l.mu.Lock()
+	e := l.entry(key)
+	if e.holder == nil {
+		defer l.mu.Unlock()
+		return l.lease(ctx, key, l.grant(e)), nil
+	}
+	w := &waiter{granted: make(chan *hold, 1)}
+	e.queue = append(e.queue, w)
+	expire := time.NewTimer(time.Until(e.holder.until))
+	l.mu.Unlock()
+	defer expire.Stop()
+	for {
+		select {
+		case h := <-w.granted:
+			return l.lease(ctx, key, h), nil
+		case <-expire.C:
+			expire.Reset(l.poll(key))
+		case <-ctx.Done():
+			l.leave(key, w)
+			return nil, dlock.Ended(ctx)
+		}
+	}
 }
 
 // AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := driver.Enter(ctx, l.rw.sides.Side(true), nil, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
@@ -42,11 +91,17 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 
 // TryAcquireEach implements [dlock.EachLocker].
 func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	if lease, err := driver.Enter(ctx, l.rw.sides.Side(true), nil, keys...); lease != nil || err != nil {
+	if lease, err := driver.Enter(ctx, l, nil, keys...); lease != nil || err != nil {
 		return lease, err
 	}
 	return dlock.EachByItself(ctx, keys, l.TryAcquire)
 }
 
 // Expire ends the grant of key at once, as if its TTL had passed. It is for tests.
-func (l *Locker) Expire(key string) { l.rw.Expire(key) }
+func (l *Locker) Expire(key string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if e, ok := l.keys[key]; ok && e.holder != nil {
+		e.holder.until = time.Now()
+	}
+}

@@ -4,7 +4,7 @@
 // with a TTL, compare-and-delete, and polling with jitter.
 //
 // A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
-// lists) and redisrw (phase-fair read/write lock) have keys and scripts of their own.
+// lists) and redisrw (permits as a read/write lock) have keys of their own.
 //
 // # Data
 //

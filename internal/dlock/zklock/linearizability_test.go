@@ -36,7 +36,7 @@ func contenders() []contender {
 		name: "rw", places: "/queue/",
 		queue: func(key string) string { return "/shop/rwlocks/" + key + "/queue" },
 		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig {
-			model := dlocktest.RWModel(false)
+			model := dlocktest.RWModel()
 			cfg.Model = &model
 			return cfg
 		},

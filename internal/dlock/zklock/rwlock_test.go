@@ -38,6 +38,7 @@ func TestRW(t *testing.T) {
 			}
 			return state.Waiters
 		},
+		FIFO:        true,
 		SharedFence: true,
 		Reentrant:   true,
 		Answers:     answers,

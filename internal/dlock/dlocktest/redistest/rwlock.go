@@ -17,7 +17,7 @@ import (
 func RWHarness(t testing.TB, url string) dlocktest.RWHarness {
 	t.Helper()
 	h := RWHarnessOn(t, func(t testing.TB) redis.UniversalClient { return Watched(t, Client(t, url)) })
-	h.WaiterTTL = 3 * time.Second
+	h.WaiterTTL = TTL
 	h.Behind = func(t testing.TB) (dlock.RWLocker, dlocktest.Link) {
 		rdb, link := Proxied(t, url)
 		return RW(t, rdb, redisrw.Config{}), link
@@ -30,16 +30,11 @@ func RWHarnessOn(t testing.TB, open func(t testing.TB) redis.UniversalClient) dl
 	t.Helper()
 	admin := open(t)
 	return dlocktest.RWHarness{
-		New:         func(t testing.TB) dlock.RWLocker { return RW(t, open(t), redisrw.Config{}) },
-		TTL:         TTL,
-		Expire:      func(t testing.TB, key string) { rwExpire(t, admin, key) },
-		Waiting:     func(t testing.TB, key string) int { return RWWaiting(t, admin, key) },
-		PhaseFair:   true,
-		SharedFence: true,
-		Reentrant:   true,
-		NoReentry: func(t testing.TB) dlock.RWLocker {
-			return RW(t, open(t), redisrw.Config{NoReentry: true})
-		},
+		New:     func(t testing.TB) dlock.RWLocker { return RW(t, open(t), redisrw.Config{}) },
+		TTL:     TTL,
+		Expire:  func(t testing.TB, key string) { Expire(t, admin, RWKey(key)) },
+		Waiting: func(t testing.TB, key string) int { return RWWaiting(t, admin, key) },
+		FIFO:    true,
 		Capped: func(t testing.TB, limit time.Duration) dlock.RWLocker {
 			return RW(t, open(t), redisrw.Config{MaxHold: limit})
 		},
@@ -65,32 +60,12 @@ func RW(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW
 // RWKey is the key in Redis of a read/write lock.
 func RWKey(key string) string { return "shop:rw:{" + key + "}" }
 
-// rwExpire ends every grant of key, as the clock would.
-func rwExpire(t testing.TB, admin redis.UniversalClient, key string) {
-	t.Helper()
-	readers := admin.ZRange(t.Context(), RWKey(key)+":readers", 0, -1).Val()
-	for _, id := range readers {
-		if err := admin.ZAddXX(t.Context(), RWKey(key)+":readers", redis.Z{Score: 1, Member: id}).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if admin.HExists(t.Context(), RWKey(key), "writer").Val() {
-		if err := admin.HSet(t.Context(), RWKey(key), "until", 1).Err(); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // RWWaiting returns how many wait for key.
 func RWWaiting(t testing.TB, admin redis.UniversalClient, key string) int {
 	t.Helper()
-	n := 0
-	for _, queue := range []string{":writers-waiting", ":readers-waiting", ":readers-next"} {
-		waiting, err := admin.ZCard(t.Context(), RWKey(key)+queue).Result()
-		if err != nil {
-			t.Error(err)
-		}
-		n += int(waiting)
+	n, err := admin.ZCard(t.Context(), RWKey(key)+":queue").Result()
+	if err != nil {
+		t.Error(err)
 	}
-	return n
+	return int(n)
 }

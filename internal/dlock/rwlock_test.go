@@ -13,6 +13,19 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 )
 
+func TestRWMutex(t *testing.T) {
+	const readers = 30 // more than a conformance test has at once
+	s := memsem.New(memsem.Config{Permits: readers, TTL: 10 * time.Second})
+	dlocktest.RunRW(t, dlocktest.RWHarness{
+		New:    func(testing.TB) dlock.RWLocker { return dlock.RWMutex(s, readers) },
+		TTL:    10 * time.Second,
+		Expire: func(_ testing.TB, key string) { s.Expire(key) },
+		FIFO:   true,
+		Bubble: synctest.Test,
+	})
+}
+
+// TestTextbookRW is without FIFO: readers that come while a writer holds the key go before the next writer.
 func TestTextbookRW(t *testing.T) {
 	const readers = 30 // more than a conformance test has at once
 	l := memlock.New(memlock.Config{TTL: 10 * time.Second})
