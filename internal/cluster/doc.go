@@ -80,8 +80,10 @@
 //	  measured                        2 to 105 ms                    0.4 to 0.5 s
 //	a member that was killed is gone  S + a tick + 0.1 s             S + 0.5 s
 //	  measured                        1.9 to 2.2 s                   2.1 to 2.2 s
-//	the next leader after a kill      S + a tick                     S
-//	  measured                        1.9 to 2.1 s                   1.7 s
+//	the next leader after a kill      S + a tick                     S + 0.5 s, Poll
+//	  measured                        1.9 to 2.1 s                   1.8 to 2.3 s
+//	the next leader after a Resign    at once                        0.5 s, Poll
+//	  measured                                                       0.25 to 0.46 s
 //	a leader that is cut off stops    0.54 S after it was confirmed  0.9 S after a renewal
 //	  measured, from the cut          0.8 to 1.1 s                   1.8 s
 //	stale is reported                 2/3 S after the last answer    Poll and Timeout, 2/3 S at most

@@ -18,8 +18,9 @@ import (
 	"example.com/shop/internal/sqlstore/bulkhead"
 )
 
-// asideConnections are one that looks at rows, one for the cluster, and those of Ping.
-const asideConnections = 4
+// asideConnections are one that looks at rows, two for the cluster, and those of Ping. A candidate that finds the row of
+// the leader locked waits with one of the cluster.
+const asideConnections = 5
 
 // Open connects to the database that c.URL names. It fails, naming the address,
 // when the database does not answer before ctx ends. Close the Store.

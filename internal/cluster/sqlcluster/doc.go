@@ -47,6 +47,8 @@
 // reports it as stale, for two thirds of the TTL or until all earlier members are back (TestOutageIsNotADeath).
 //
 // A process that is paused inside a write keeps a SQLite file locked until it resumes. Meanwhile no instance can renew or join.
+// On a server, a leader that is paused inside a transaction of its work keeps the row locked until the server ends the
+// transaction. Meanwhile nobody is elected.
 //
 // A clock of the database that is set forward has the same effect. The leader then loses its term, and is refused until
 // it is elected again. If the clock is set back, dead members and the term of a dead leader stay for longer.
