@@ -124,7 +124,7 @@ func ourLock(cfg redislock.Config) func(context.Context, *servers) (*client, err
 // ourSharedLock is the queue, with a place for each acquisition, decorated by package share.
 func ourSharedLock(ctx context.Context, on *servers) (*client, error) {
 	return onRedis(func(rdb *redis.Client) (*client, error) {
-		l, err := redislock.New(rdb, redislock.Config{TTL: ttl, Unshared: true})
+		l, err := redislock.New(rdb, redislock.Config{TTL: ttl})
 		if err != nil {
 			return nil, err
 		}

@@ -177,7 +177,7 @@ func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitli
 	if l.rdb == nil {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
-	queue, err := redislock.New(l.rdb, redislock.Config{TTL: leaseTTL, Unshared: true}) // customers, and not instances, are in order
+	queue, err := redislock.New(l.rdb, redislock.Config{TTL: leaseTTL}) // customers, and not instances, are in order
 	if err != nil {
 		return nil, err
 	}

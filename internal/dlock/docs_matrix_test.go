@@ -98,7 +98,7 @@ func fields() map[string]bool {
 		for field := range of.Fields() {
 			switch field.Name {
 			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "WaiterTTL",
-				"Other", "Answers", "Foreign":
+				"Other", "Answers", "Foreign", "Shares": // package share shares grants of all backends
 			default:
 				if field.IsExported() {
 					all[of.Name()+"."+field.Name] = true

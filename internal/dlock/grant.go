@@ -3,8 +3,6 @@ package dlock
 import (
 	"context"
 	"errors"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -13,15 +11,6 @@ type Held struct {
 	Key   string
 	Fence Fence
 	Kind  string // what of the key is held, if a backend has more than one kind; see [Grant.Kind]
-	Turn  uint64 // see [Grant.Turn]
-}
-
-// Granted returns the fence by which the store knows the grant.
-func (h Held) Granted() Fence {
-	if h.Turn == 0 {
-		return h.Fence
-	}
-	return Fence{Token: h.Fence.Token - h.Turn, Owner: h.Fence.Owner[:strings.LastIndexByte(h.Fence.Owner, '+')]}
 }
 
 // Grant is the result of a successful acquisition by a backend.
@@ -46,10 +35,6 @@ type Grant struct {
 
 	// Kind is passed to the Renewer, for a backend that renews in several ways.
 	Kind string
-
-	// Turn is how many leases of this process have had the grant before, if they share it. Fence is that of the turn,
-	// see [Grant.OfTurn], and the store knows the first one.
-	Turn uint64
 
 	// Backend is the client that made the grant, a pointer. Contexts of the lease
 	// carry it for [Reenter]. Nil: the grant takes no part in reentrancy.
@@ -89,26 +74,9 @@ type Renewer interface {
 	Forget(h *Hold) (landed <-chan struct{})
 }
 
-// Owner returns the owner by which the store knows Key.
-func (g *Grant) Owner() string { return Held{Fence: g.Fence, Turn: g.Turn}.Granted().Owner }
-
 // Held returns all keys of g, Key first.
 func (g *Grant) Held() []Held {
-	return append([]Held{{g.Key, g.Fence, g.Kind, g.Turn}}, g.Rest...)
-}
-
-// OfTurn returns the grant of a turn under g, which is that of turn 0. It has a fence of its own, and the whole of
-// MaxHold.
-func (g Grant) OfTurn(turn uint64) Grant {
-	if turn == 0 {
-		return g
-	}
-	g.Turn = turn
-	g.Fence = Fence{Token: g.Fence.Token + turn, Owner: g.Fence.Owner + "+" + strconv.FormatUint(turn, 10)}
-	if g.MaxHold > 0 {
-		g.MaxHold += time.Since(g.Sent)
-	}
-	return g
+	return append([]Held{{g.Key, g.Fence, g.Kind}}, g.Rest...)
 }
 
 // FirstWindow returns how long the store keeps g after Sent.
@@ -131,20 +99,4 @@ func (g *Grant) lost(err error) *LostError {
 		}
 	}
 	return e
-}
-
-// Kept returns the time at which the last request for the grant was sent that the store has acknowledged. It also returns
-// how long the store keeps the grant since then. It returns the loss if one is known or the validity is over, also of a
-// grant that is being released. It is for backends.
-func (l *Lease) Kept() (since time.Time, keeps time.Duration, err error) {
-	h := l.hold
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if err = h.late; err == nil && !errors.Is(h.over, ErrReleased) {
-		err = h.over
-	}
-	if err == nil && h.keeps > 0 && !time.Now().Before(validUntil(h.sent, h.keeps)) {
-		err = h.g.lost(nil)
-	}
-	return h.sent, h.keeps, err
 }

@@ -27,11 +27,8 @@ type Hold struct {
 	landed    <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
 
 	mu         sync.Mutex
-	leases     []*Lease      // those that have not ended
-	over       error         // why there will be no more of them
-	late       error         // a loss that was reported after that
-	sent       time.Time     // of the last renewal that the store has acknowledged, or of the acquisition
-	keeps      time.Duration // how long the store keeps the grant since then
+	leases     []*Lease // those that have not ended
+	over       error    // why there will be no more of them
 	validUntil time.Time
 	expiry     *time.Timer // ends the hold at validUntil, no matter what any call to the store is doing
 }
@@ -75,7 +72,6 @@ func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.extend(sent, kee
 // extend reports whether the hold continues.
 func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	h.mu.Lock()
-	h.sent, h.keeps = sent, window
 	if h.over != nil {
 		h.mu.Unlock()
 		return false
@@ -131,7 +127,6 @@ func (h *Hold) Lose(err error) bool {
 	lost := h.g.lost(err)
 	h.mu.Lock()
 	if h.over != nil {
-		h.late = lost
 		h.mu.Unlock()
 		return false
 	}

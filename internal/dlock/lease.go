@@ -28,7 +28,7 @@ type Lease struct {
 // NewLease returns a lease of g and keeps g alive. The lease uses the values of ctx and
 // outlives it. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
-	h := &Hold{g: g, values: context.WithoutCancel(ctx), sent: g.Sent, keeps: g.FirstWindow()}
+	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
 	l := h.open(h.values, g.Held())
 	h.start()
 	return l
@@ -115,8 +115,7 @@ func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 // works with a ctx that has ended. The call is bounded by the TTL, by 5 seconds, and by the deadline
 // or half a second, whichever is later. It waits for a renewal in flight, so that no renewal follows the
 // release. It returns the [*LostError] if the lease was lost or the store
-// has another owner or none, and [ErrReleased] if it was released before. A release that passes the grant to the next
-// caller of this process does not ask the store. It returns nil if no loss is known here.
+// has another owner or none, and [ErrReleased] if it was released before.
 // Any other error means that the store did not answer in time; then a later attempt or the TTL frees the key.
 // After any error the lease is over.
 func (l *Lease) Release(ctx context.Context) error {

@@ -271,23 +271,3 @@ func TestContextEndsWithTheLease(t *testing.T) {
 		}
 	})
 }
-
-// A lease of several keys knows the turn of the first one: the store knows the grant by that.
-func TestJoinedLeaseKeepsTheTurn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		lease, err := dlock.InOrder(t.Context(), []string{"a", "b"}, func(ctx context.Context, key string) (*dlock.Lease, error) {
-			g := grant(ok)
-			g.Key = key
-			return dlock.NewLease(ctx, g.OfTurn(1)), nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := lease.Held().Granted(); got != fence {
-			t.Errorf("the store is to know the key by %+v, not by %+v", fence, got)
-		}
-		if err := lease.Release(t.Context()); err != nil {
-			t.Error(err)
-		}
-	})
-}

@@ -73,7 +73,7 @@ func join(ctx context.Context, leases []*Lease) *Lease {
 	}
 	g := leases[0].hold.g
 	all := Grant{
-		Key: g.Key, Fence: g.Fence, Turn: g.Turn, Kind: g.Kind, Backend: g.Backend,
+		Key: g.Key, Fence: g.Fence, Kind: g.Kind, Backend: g.Backend,
 		Release: func(ctx context.Context) error { return releaseAll(ctx, leases) },
 		Abandon: func() {
 			// The goroutine ends with the releases, which are bounded. Nothing waits for it.

@@ -201,41 +201,6 @@ func TestLossIsReportedAtOnce(t *testing.T) {
 	})
 }
 
-// One call of Renew may report several losses. A release that begins meanwhile knows of its own.
-func TestReleaseAwaitsTheLossOfTheRenewalInFlight(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var (
-			leases [2]*dlock.Lease
-			made   = make(chan struct{})
-			once   sync.Once
-		)
-		s := &store{renew: func(context.Context, dlock.Held) error { <-made; return dlock.ErrLost }}
-		r := s.renewer(0)
-		for i := range leases {
-			leases[i] = dlock.NewLease(t.Context(), dlock.Grant{
-				Key: "k", Fence: dlock.Fence{Token: 1, Owner: fmt.Sprint(i)}, Sent: time.Now(), TTL: ttl, Renewer: r,
-				Abandon: func() {
-					once.Do(func() {
-						go leases[1-i].Release(t.Context())
-						synctest.Wait() // for it to wait
-					})
-				},
-				Release: func(context.Context) error {
-					if _, _, err := leases[i].Kept(); !errors.Is(err, dlock.ErrLost) {
-						t.Errorf("the release of a lost grant begins with %v", err)
-					}
-					return dlock.ErrLost
-				},
-			})
-		}
-		close(made)
-		time.Sleep(ttl)
-		if errs := [2]error{leases[0].Err(), leases[1].Err()}; errors.Is(errs[0], dlock.ErrReleased) == errors.Is(errs[1], dlock.ErrReleased) {
-			t.Errorf("the leases end with %v, want one loss and one release", errs)
-		}
-	})
-}
-
 // A callback that blocks in OnEnd delays no other loss, and no release that waits for a renewal.
 func TestOnEndMayBlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -31,7 +31,7 @@ func fairnessLab() Lab {
 		Exercises: [3]string{
 			"A process in the queue is paused with SIGSTOP. How long does its turn hold up the others, and which setting bounds that?",
 			"Let a process that polls pause for 5 ms after each release. Who starves now, and what is the price in throughput?",
-			"Why do the callers of one process share one place in the queue (driver.Turns)? Compare the hand-offs with Config.Unshared.",
+			"Let each process have eight callers, and decorate its lock with dlock/share. How many requests does a grant cost now, and who waits longer?",
 		},
 		Needs:  []string{"redis-server"},
 		Script: runFairness, worker: fairnessWorker,

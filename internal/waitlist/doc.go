@@ -18,7 +18,7 @@
 // The caller owns the units and their count. The package has a key, a cheap poll that reports
 // whether a try is worthwhile, and the try. It adds a queue and a condition.
 //
-// The queue is a lease of Config.Queue, granted in the order of arrival: of redislock with Config.Unshared. The holder of that lease is
+// The queue is a lease of Config.Queue, granted in the order of arrival, as those of redislock are. The holder of that lease is
 // first in the queue. The other waiters neither poll nor try, so released units cost as many tries
 // as there are units.
 //

@@ -39,9 +39,9 @@ type services struct {
 // signal.
 func connect(t *testing.T, url string, ttl time.Duration) services {
 	t.Helper()
-	cfg := redislock.Config{Unshared: true}
+	cfg := redislock.Config{}
 	if ttl == calm {
-		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second, Unshared: true}
+		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second}
 	}
 	rdb, err := redisx.New(url)
 	if err != nil {

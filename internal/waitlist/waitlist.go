@@ -32,8 +32,8 @@ type Config struct {
 	// Cond is a condition of the keys of Lock. Required.
 	Cond dlock.Cond
 
-	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock with
-	// Config.Unshared. A dead waiter blocks the queue for its TTL. While the lock service does not answer, waiters
+	// Queue is the lock that waiters queue for. It must be first come, first served, as redislock is.
+	// A dead waiter blocks the queue for its TTL. While the lock service does not answer, waiters
 	// poll only after that TTL. So set it to a few seconds. The default is Lock, with keys of another prefix.
 	Queue dlock.Locker
 

@@ -32,7 +32,7 @@ type Harness struct {
 	// FIFO says that Acquire grants in the order of the calls, or in that of the processes if grants are shared.
 	FIFO bool
 
-	// Shares says that the callers of one client take turns under its grants.
+	// Shares says that the callers of one client take turns under its grants: package share decorates it.
 	Shares bool
 
 	// FallbackPoll is how long a waiter pauses at most between two polls of its own, if
@@ -116,7 +116,6 @@ func cases() []caseOf[Harness] {
 		{"TurnsOfAGrant", turnsOfAGrant},
 		{"OthersWaitForOneGrant", othersWaitForOneGrant},
 		{"TurnIsKeptAlive", turnIsKeptAlive},
-		{"TurnHasTheWholeOfMaxHold", turnHasTheWholeOfMaxHold},
 		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
 		{"FailedForceReleaseEndsTheTurns", failedForceReleaseEndsTheTurns},

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/dlock/share"
 )
 
 // turnsOfAGrant has two processes of many callers, which take turns under the grants of their processes. All that the
@@ -46,8 +46,8 @@ func turnsOfAGrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	}
 	all.Wait()
 	for owner, n := range seen {
-		if n > driver.TurnsPerGrant {
-			t.Errorf("%d turns under the grant of %s, want %d at most", n, owner, driver.TurnsPerGrant)
+		if n > share.Turns {
+			t.Errorf("%d turns under the grant of %s, want %d at most", n, owner, share.Turns)
 		}
 	}
 	if turns == 0 {
@@ -69,7 +69,7 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 		inside(ctx, t, other, key, func(dlock.Fence) error { passed = true; return nil })
 	})
 	h.queued(ctx, t, key, 1)
-	for range 10 * driver.TurnsPerGrant {
+	for range 10 * share.Turns {
 		all.Go(func() {
 			inside(ctx, t, crowd, key, func(dlock.Fence) error {
 				if !passed {
@@ -81,8 +81,8 @@ func othersWaitForOneGrant(ctx context.Context, t testing.TB, h Harness, key str
 	}
 	release(ctx, t, first)
 	all.Wait()
-	if before >= driver.TurnsPerGrant {
-		t.Errorf("%d callers of the process that held the key got it before the one who waited, want less than %d", before, driver.TurnsPerGrant)
+	if before >= share.Turns {
+		t.Errorf("%d callers of the process that held the key got it before the one who waited, want less than %d", before, share.Turns)
 	}
 }
 
@@ -122,34 +122,6 @@ func turnIsKeptAlive(ctx context.Context, t testing.TB, h Harness, key string) {
 			}
 		}
 		release(ctx, t, lease)
-	}
-}
-
-// turnHasTheWholeOfMaxHold holds a turn that is not the first one until it ends.
-func turnHasTheWholeOfMaxHold(ctx context.Context, t testing.TB, h Harness, key string) {
-	need(t, h.Shares && h.Capped != nil, "grants are not shared, or have no limit")
-	l := h.Capped(t, h.limit())
-	for shared := false; !shared; {
-		var (
-			lease *dlock.Lease
-			start time.Time
-		)
-		lease, shared = turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
-			pause(ctx, 9*time.Millisecond)
-			start = time.Now()
-			release(ctx, t, first)
-		})
-		if lease == nil {
-			return
-		}
-		if !shared {
-			release(ctx, t, lease)
-			continue
-		}
-		h.wantMaxHold(t, lease, start)
-		if d := time.Since(start); d < h.limit() {
-			t.Errorf("the turn ended after %v, want %v", d, h.limit())
-		}
 	}
 }
 

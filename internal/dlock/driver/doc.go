@@ -5,7 +5,6 @@
 //
 //   - [Renewer] renews the grants of a client, many of them per call to the store.
 //   - [Rollback] rolls back attempts with an unknown outcome, as [dlock.ErrUncertain] guarantees.
-//   - [Turns] makes one acquisition for all callers of a process, and lets them take turns.
 //   - [Poll] waits for a store that has no queue.
 //   - [Enter] makes a lock reentrant, and [RWSides] a read/write lock. [CheckPermits] checks a weight.
 package driver

@@ -72,8 +72,7 @@ func NewRenewer(cfg RenewerConfig) *Renewer {
 }
 
 // Lose ends the lease of the grant whose fencing token has owner, if there is one, as lost. It is for a backend that
-// is notified of a loss between two renewals. Without a reason in err, the reason is Expired. Without a key, the key is that of owner. Between two turns of a
-// grant there is no lease. A turn that begins then is lost at its next renewal, as [dlock.ForceReleaser] says.
+// is notified of a loss between two renewals. Without a reason in err, the reason is Expired. Without a key, the key is that of owner.
 func (r *Renewer) Lose(owner string, err error) {
 	r.mu.Lock()
 	h := r.owners[owner]
@@ -83,7 +82,7 @@ func (r *Renewer) Lose(owner string, err error) {
 	}
 	if lost, ok := errors.AsType[*dlock.LostError](err); ok && lost.Key == "" {
 		for _, held := range h.Grant().Held() { // one of several keys
-			if held.Granted().Owner == owner {
+			if held.Fence.Owner == owner {
 				err = &dlock.LostError{Key: held.Key, Fence: held.Fence, Reason: lost.Reason}
 			}
 		}
@@ -99,9 +98,8 @@ func (r *Renewer) Keep(ctx context.Context, h *dlock.Hold) bool {
 		return false
 	}
 	g := h.Grant()
-	r.owners[g.Owner()] = h
-	for _, other := range g.Rest {
-		r.owners[other.Fence.Owner] = h
+	for _, held := range g.Held() {
+		r.owners[held.Fence.Owner] = h
 	}
 	window := g.FirstWindow()
 	k := &renewal{hold: h, values: ctx, window: window, due: g.Sent.Add(window / 3)}
@@ -119,10 +117,8 @@ func (r *Renewer) Forget(h *dlock.Hold) (landed <-chan struct{}) {
 		return nil
 	}
 	delete(r.kept, h)
-	g := h.Grant()
-	delete(r.owners, g.Owner())
-	for _, other := range g.Rest {
-		delete(r.owners, other.Fence.Owner)
+	for _, held := range h.Grant().Held() {
+		delete(r.owners, held.Fence.Owner)
 	}
 	if len(r.kept) == 0 && r.timer != nil {
 		r.timer.Stop()
@@ -223,7 +219,7 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 		at += n
 	}
 	window := r.window()
-	for i, k := range f.kept { // before it lands: a release that waits for that has to know of its loss
+	for i, k := range f.kept {
 		switch {
 		case verdicts[i] == nil:
 			k.hold.Renewed(sent, window)

@@ -12,46 +12,28 @@ import (
 	"google.golang.org/grpc/status"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 )
 
-// acquire takes key, or a place in its queue.
-func (s *store) acquire(ctx context.Context, key, kind string, backend any, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
+// acquire takes key, or waits in its queue.
+func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
 	p, answer, err := s.enter(ctx, key, kind, entering)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	p.keep(ctx, backend, share)
-	ahead := names(answer.Responses[0])
-	wait := func(ctx context.Context) (*dlock.Lease, error) {
-		first := false
-		defer func() {
-			if !first { // after a panic, too: nobody else would end the renewals
-				p.leave(ctx)
-			}
-		}()
-		if len(ahead) > 0 {
-			if err := p.wait(ctx, ahead); err != nil {
-				return nil, err
-			}
+	p.keep(ctx, backend)
+	first := false
+	defer func() {
+		if !first { // after a panic, too: nobody else would end the renewals
+			p.leave(ctx)
 		}
-		first = true
-		return p.granted(ctx)
+	}()
+	if ahead := names(answer.Responses[0]); len(ahead) > 0 {
+		if err := p.wait(ctx, ahead); err != nil {
+			return nil, err
+		}
 	}
-	if len(ahead) > 0 {
-		return nil, wait, nil
-	}
-	lease, err := wait(ctx)
-	return lease, nil, err
-}
-
-// acquireAlone is acquire for a caller that shares its place with nobody.
-func (s *store) acquireAlone(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
-	lease, wait, err := s.acquire(ctx, key, kind, backend, nil)
-	if wait != nil {
-		return wait(ctx)
-	}
-	return lease, err
+	first = true
+	return p.granted(ctx)
 }
 
 // tryAcquire takes key if nobody is in the way. It writes nothing before it knows
@@ -73,7 +55,7 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 		s.pool.put(p.tenure)
 		return nil, dlock.ErrHeld
 	}
-	p.keep(ctx, backend, nil)
+	p.keep(ctx, backend)
 	return p.granted(ctx)
 }
 
@@ -111,7 +93,7 @@ func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
 	revocations.SetLimit(32)
 	for i, h := range held {
 		revocations.Go(func() error {
-			id, err := leaseOf(h.Granted().Owner)
+			id, err := leaseOf(h.Fence.Owner)
 			if err != nil {
 				return err
 			}

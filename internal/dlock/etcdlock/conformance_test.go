@@ -40,7 +40,6 @@ func TestLocker(t *testing.T) {
 		New:          func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{}) },
 		TTL:          ttl,
 		FIFO:         true,
-		Shares:       true,
 		Reentrant:    true,
 		FallbackPoll: ttl / 4,
 		Expire:       func(t testing.TB, key string) { expire(t, admin, lockQueue(key)) },

@@ -1,7 +1,5 @@
 // Package etcdlock implements [dlock.Locker] on etcd. Each holder and each waiter has an etcd lease and one key under
-// it. A lock is granted to processes in the order in which their keys were created. The callers of one process take
-// turns under its grant: at most 16, within 20 ms (TurnsOfAGrant, OthersWaitForOneGrant; see [driver.Turns]). [RW] is
-// a read/write lock on such a queue.
+// it. A lock is granted in the order in which the keys were created. [RW] is a read/write lock on such a queue.
 //
 // # Data
 //
@@ -12,9 +10,10 @@
 // random digits, and the number of the acquisition that uses the lease. Every acquisition has a new OWNER, so
 // a late request of an earlier acquisition affects no existing key.
 //
-// The holder is the OWNER whose key was created first. The fencing token is 16 times the revision of that creation,
-// plus the number of the turn. Revisions count the changes of all of etcd and never decrease. So the tokens of a key
-// increase, even if its queue was deleted.
+// The holder is the OWNER whose key was created first. The fencing token is 16 times the revision of that creation.
+// (Earlier releases had 16 tokens per grant. Without the factor, a resource that knows those would refuse all new tokens.)
+// Revisions count the changes of all of etcd and never decrease. So the tokens of a key increase, even if its queue was
+// deleted.
 //
 // # Operations
 //

@@ -16,15 +16,12 @@ import (
 // Inspect implements [dlock.Inspector]. The holder's Since is when it asked, by its
 // own clock: etcd has none to ask.
 func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	state, err := l.s.inspect(ctx, key)
-	state.Waiters += l.turns.Waiting(key)
-	return state, err
+	return l.s.inspect(ctx, key)
 }
 
 // ForceRelease implements [dlock.ForceReleaser]. The holder is notified of it at once, if
 // etcd reaches it.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	defer l.turns.Shut(key)
 	return l.s.force(ctx, key)
 }
 

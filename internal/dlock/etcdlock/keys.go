@@ -58,7 +58,7 @@ func (k keys) kindOf(key, own string) (kind, owner string) {
 }
 
 // held is the name of what a grant holds.
-func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Granted().Owner) }
+func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Fence.Owner) }
 
 func end(prefix string) []byte { return []byte(clientv3.GetPrefixRangeEnd(prefix)) }
 

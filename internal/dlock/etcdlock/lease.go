@@ -9,7 +9,6 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 )
 
 // renew is for the Renewer. It keeps the leases alive and reads the keys under them
@@ -31,7 +30,7 @@ func (s *store) renew(ctx context.Context, held []dlock.Held) []error {
 		read = errors.Join(errNoAnswer, read)
 	}
 	for i, h := range held {
-		id, err := leaseOf(h.Granted().Owner)
+		id, err := leaseOf(h.Fence.Owner)
 		answer := alive[id]
 		switch {
 		case err != nil:
@@ -67,7 +66,7 @@ func (s *store) reading(held []dlock.Held, key func(dlock.Held) string) *pb.TxnR
 // has reports whether answer i of t has what h holds.
 func has(t *pb.TxnResponse, i int, h dlock.Held) bool {
 	for _, kv := range t.Responses[i].GetResponseRange().GetKvs() {
-		return tokenOf(kv.CreateRevision) == h.Granted().Token
+		return tokenOf(kv.CreateRevision) == h.Fence.Token
 	}
 	return false
 }
@@ -84,7 +83,7 @@ func (s *store) keepAlive(ctx context.Context, held []dlock.Held) (map[int64]*pb
 	answers := map[int64]*pb.LeaseKeepAliveResponse{}
 	sent := 0
 	for _, h := range held {
-		id, err := leaseOf(h.Granted().Owner)
+		id, err := leaseOf(h.Fence.Owner)
 		if err != nil {
 			continue // it has its verdict
 		}
@@ -116,7 +115,7 @@ func (s *store) explain(ctx context.Context, held []dlock.Held, errs []error) {
 	if len(lost) == 0 {
 		return
 	}
-	words, err := s.txn(ctx, s.reading(lost, func(h dlock.Held) string { return s.keys.forced(h.Granted().Owner) }))
+	words, err := s.txn(ctx, s.reading(lost, func(h dlock.Held) string { return s.keys.forced(h.Fence.Owner) }))
 	if err != nil || len(words.Responses) != len(lost) {
 		return // it is lost in any case
 	}
@@ -164,10 +163,10 @@ func (p *place) release(ctx context.Context) error {
 
 // keep begins to keep the lease of etcd alive. A waiter has what its caller gets with the grant: a lease that is valid
 // all the time.
-func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
+func (p *place) keep(ctx context.Context, backend any) {
 	h, values := p.held(), context.WithoutCancel(ctx)
-	first := share.Of(dlock.Grant{
-		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, MaxHold: p.s.cfg.MaxHold,
+	p.lease = dlock.NewLease(ctx, dlock.Grant{
+		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, // granted begins MaxHold
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
 		Release: p.release,
 		Abandon: func() {
@@ -175,8 +174,6 @@ func (p *place) keep(ctx context.Context, backend any, share *driver.Share) {
 			p.s.rollback.Add(values, h) // its key may be gone, and the lease not
 		},
 	})
-	first.MaxHold = 0 // granted begins it
-	p.lease = dlock.NewLease(ctx, first)
 }
 
 // granted is the last poll before the caller gets its lease. A waiter whose lease has ended must not have the key,

@@ -18,10 +18,7 @@ import (
 //
 // A key that is held for more than 100 ms is watched. Its holder is notified at once if the key is deleted or the lease
 // revoked. A watch from the start would cost a third of the throughput of short holds.
-type Locker struct {
-	s     *store
-	turns driver.Turns
-}
+type Locker struct{ s *store }
 
 var (
 	_ dlock.Locker        = (*Locker)(nil)
@@ -38,16 +35,13 @@ func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
 	return &Locker{s: newStore(cli, cfg)}, nil
 }
 
-// Acquire implements [dlock.Locker]. It waits in the queue of key, where all callers of the process share a place;
-// see [driver.Turns]. The place is lost if no renewal reaches etcd for a TTL, or if the lease of the place is
-// revoked. Then the callers get [dlock.ErrUncertain] together with [dlock.ErrLost].
+// Acquire implements [dlock.Locker]. It waits in the queue of key. Its place is lost if no renewal reaches etcd for a
+// TTL, or if the lease of the place is revoked. Then it returns [dlock.ErrUncertain] together with [dlock.ErrLost].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return named(key)(l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-		return l.s.acquire(ctx, key, exclusive, l, share)
-	}))
+	return named(key)(l.s.acquire(ctx, key, exclusive, l))
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 )
 
 // place is one holder or waiter: a lease of etcd, and a key under it.
@@ -39,9 +38,9 @@ func (p *place) held() dlock.Held {
 	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
 }
 
-// tokenOf returns the first fencing token of the grant whose key was created at revision. The next grant may have the
-// next revision.
-func tokenOf(revision int64) uint64 { return uint64(revision) * driver.TurnsPerGrant }
+// tokenOf returns the fencing token of the grant whose key was created at revision. Earlier releases gave a grant 16
+// tokens from here on. So the factor stays: a resource that has accepted one of them would refuse a revision.
+func tokenOf(revision int64) uint64 { return 16 * uint64(revision) }
 
 // after calls f after d, unless the grant is over by then.
 func (p *place) after(d time.Duration, f func()) {

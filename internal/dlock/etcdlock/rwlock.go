@@ -46,7 +46,7 @@ func NewRW(cli *clientv3.Client, cfg Config) (*RW, error) {
 
 // Acquire implements [dlock.Locker] for a writer.
 func (l *RW) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.take(ctx, key, writing, l.s.acquireAlone)
+	return l.take(ctx, key, writing, l.s.acquire)
 }
 
 // TryAcquire implements [dlock.Locker] for a writer.
@@ -56,7 +56,7 @@ func (l *RW) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
 
 // AcquireRead implements [dlock.RWLocker].
 func (l *RW) AcquireRead(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.take(ctx, key, reading, l.s.acquireAlone)
+	return l.take(ctx, key, reading, l.s.acquire)
 }
 
 // TryAcquireRead implements [dlock.RWLocker].

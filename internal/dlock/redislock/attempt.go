@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
@@ -13,8 +12,6 @@ import (
 type granted struct {
 	sent  time.Time
 	first time.Duration // of a notified grant; 0 means the TTL
-
-	share *driver.Share // nil: the grant has one lease
 
 	// ended, if there is one, is called when the grant is over.
 	ended func(error)

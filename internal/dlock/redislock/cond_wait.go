@@ -46,7 +46,7 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}
 	// The holder has ended its lease, whether Redis knows or not.
-	c.l.abandon(ctx, held.Key, held.Granted().Owner)
+	c.l.abandon(ctx, held.Key, held.Fence.Owner)
 	return err
 }
 

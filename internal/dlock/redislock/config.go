@@ -31,11 +31,6 @@ type Config struct {
 	// Retry spreads the attempts of Acquire if Spin is set.
 	Retry backoff.Decorrelated
 
-	// Unshared gives each call of Acquire a place of its own in the queue, and a grant of its own. Then all callers are
-	// served in the order of their calls. The default is the order of processes: callers of
-	// one Locker share a place, and take turns under its grant; see [driver.Turns].
-	Unshared bool
-
 	// NoReentry makes a holder that acquires its key again, with the context of its
 	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
 	NoReentry bool

@@ -62,7 +62,6 @@ func conformance(t *testing.T, url string, cfg redislock.Config, crowd int) {
 		New:       func(t testing.TB) dlock.Locker { return configured(t, redistest.Client(t, url), cfg) },
 		TTL:       ttl,
 		FIFO:      !cfg.Spin,
-		Shares:    !cfg.Spin && !cfg.Unshared,
 		Crowd:     crowd,
 		Reentrant: true,
 		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },

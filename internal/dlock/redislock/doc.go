@@ -1,6 +1,6 @@
-// Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Processes are
+// Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Callers are
 // served in their order of arrival. The script that ends a grant begins the next one, and notifies the process of the
-// new holder. The callers of one process take turns under its grant. Config.Spin is the textbook lock instead: SET
+// new holder. Config.Spin is the textbook lock instead: SET
 // with a TTL, compare-and-delete, and polling with jitter.
 //
 // A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
@@ -18,25 +18,18 @@
 // microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
 // of this tag.
 //
-// The token is max(last+16, TIME), the first of a block of 16. The last token alone would start again after a loss of
-// data. The clock alone could be set back. If both happen at once, a token can repeat or decrease. Then the resource
-// refuses it, by the owner if it is equal, until [Locker.RaiseCounter] raises it. No clock of a client is used.
-//
-// # Turns
-//
-// The callers who wait for a key in one process share one place in the queue. A release passes the grant on to the
-// next caller of the process, without a request. That caller gets a lease with the next token of the block and the
-// owner OWNER+TURN. A grant has at most 16 turns, and none begins later than 20 ms after the first (TurnsOfAGrant,
-// OthersWaitForOneGrant). Then the process queues again. So processes get equal numbers of grants, however many
-// callers they have. Under contention this is 11 to 14 times as fast as bsm/redislock, and callers differ by 1 %
-// (docs/benchmarks/locks.md). Config.Unshared gives each caller a place and a grant of its own. See [driver.Turns].
+// The token is max(last+1, TIME). The last token alone would start again after a loss of data. The clock alone could
+// be set back. If both happen at once, a token can repeat or decrease. Then the resource refuses it, by the owner if
+// it is equal, until [Locker.RaiseCounter] raises it. No clock of a client is used.
 //
 // # Cost
 //
 // Each operation is one script (scripts.go), O(log n) in the number of waiters, or better. Concurrent calls of one
 // Locker share pipelines; renewals have their own. An uncontended Acquire and its Release cost one round trip each. A
 // contended grant costs the same two commands, and half a round trip from the release to the next holder. A waiter
-// adds one acquire.lua per second. A lease adds a hundredth of a renew.lua every TTL/3.
+// adds one acquire.lua per second. If many callers of a process want the same key, package share lets them take turns
+// under one grant, and a turn costs no request (docs/benchmarks/locks.md). A lease adds a hundredth of a renew.lua
+// every TTL/3.
 //
 // Release and renewal compare owner and token. Renewal never inserts, so a late holder cannot take the lock back.
 //
@@ -60,8 +53,8 @@
 //
 // An attempt without a reply may have taken the lock, or a place in the queue. Acquire then returns
 // [dlock.ErrUncertain] at once. In the background abandon.lua releases such owners until Redis has responded. If that
-// found nothing, it runs once more, because the lost attempt may still be in flight. Close waits for it. When the
-// last waiter of a process gives up, its place is gone before Acquire returns, if Redis responds within a quarter of
+// found nothing, it runs once more, because the lost attempt may still be in flight. Close waits for it. When a
+// waiter gives up, its place is gone before Acquire returns, if Redis responds within a quarter of
 // Config.Timeout. If all polls of a waiter fail, it continues for a TTL.
 //
 // After an error reply, without a connection, and with a context that ended before the call was sent, nothing was

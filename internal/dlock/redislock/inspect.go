@@ -30,7 +30,7 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 	ttl, _ := fields[1].(int64)
 	fence, _ := fields[2].(string)
 	waiters, _ := fields[3].(int64)
-	state := dlock.State{Key: key, Waiters: int(waiters) + l.turns.Waiting(key)}
+	state := dlock.State{Key: key, Waiters: int(waiters)}
 	if held == "" {
 		return state, nil
 	}
@@ -52,7 +52,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. The fencing token moves on, so that it
 // stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	defer l.turns.Shut(key)
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
@@ -67,7 +66,6 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 // while the clock was set back. RaiseCounter never lowers the token, and changes nothing for a present holder, which
 // has to acquire again.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
-	defer l.turns.Shut(key)
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}

@@ -17,12 +17,12 @@ func (l *Locker) lease(ctx context.Context, held []dlock.Held, g granted) *dlock
 		l.listens.Store(true)
 		l.notifier.Listen(ctx)
 	}
-	return dlock.NewLease(ctx, g.share.Of(dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
 		Sent: g.sent, First: g.first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: g.ended,
-	}))
+	})
 }
 
 // receive handles notifications that are for no wait: a holder was force-released. It ignores grants for waiters that
@@ -87,6 +87,6 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 
 // value is what Redis holds for a grant.
 func value(h dlock.Held) string {
-	f := h.Granted()
+	f := h.Fence
 	return f.Owner + ":" + strconv.FormatUint(f.Token, 10)
 }

@@ -29,7 +29,6 @@ type Locker struct {
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
 	listens  atomic.Bool
-	turns    driver.Turns
 
 	rollback *driver.Rollback
 }
@@ -83,17 +82,11 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 			return l.try(ctx, key, id)
 		})
 	}
-	begin := func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-		return l.queue(ctx, key, share)
-	}
-	if !l.cfg.Unshared {
-		return l.turns.Acquire(ctx, key, begin)
-	}
-	lease, wait, err := begin(ctx, nil)
-	if wait == nil {
-		return lease, err
-	}
-	return wait(ctx)
+	a := l.newAcquisition(key, l.notifier.NewID())
+	w := l.notifier.Join(ctx, a.keys.lock, a.id)
+	defer w.Leave()
+	a.Pushes = w.Pushes
+	return a.named(a.Wait(ctx))
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.

@@ -12,7 +12,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
@@ -25,7 +24,7 @@ func script(t testing.TB, name string) *redis.Script {
 	if files == nil {
 		files = []string{"queue", name}
 	}
-	lua := redisx.Folder{Files: os.DirFS(".").(fs.ReadFileFS), First: fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)}
+	lua := redisx.Folder{Files: os.DirFS(".").(fs.ReadFileFS)}
 	return redis.NewScript(lua.Text(files...))
 }
 

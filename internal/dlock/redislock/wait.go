@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/rediswait"
 )
 
@@ -24,7 +23,6 @@ type acquisition struct {
 	l       *Locker
 	key, id string
 	keys    keySet
-	share   *driver.Share // nil: the grant has one lease
 }
 
 func (l *Locker) newAcquisition(key, id string) *acquisition {
@@ -34,23 +32,6 @@ func (l *Locker) newAcquisition(key, id string) *acquisition {
 		Held: dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}}, Rollback: l.rollback,
 	}
 	return a
-}
-
-// queue takes key, or a place in its queue.
-func (l *Locker) queue(ctx context.Context, key string, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-	a := l.newAcquisition(key, l.notifier.NewID())
-	a.share = share
-	w := l.notifier.Join(ctx, a.keys.lock, a.id)
-	a.Pushes = w.Pushes
-	lease, err := a.named(a.Begin(ctx))
-	if lease != nil || err != nil {
-		w.Leave()
-		return lease, nil, err
-	}
-	return nil, func(ctx context.Context) (*dlock.Lease, error) {
-		defer w.Leave()
-		return a.named(a.Wait(ctx))
-	}, nil
 }
 
 // try makes one attempt without a place in the queue.
@@ -122,5 +103,5 @@ func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Leas
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
 	held := a.Held
 	held.Fence.Token = token
-	return a.l.lease(ctx, []dlock.Held{held}, granted{sent: sent, first: first, share: a.share, ended: a.Ended(ctx)})
+	return a.l.lease(ctx, []dlock.Held{held}, granted{sent: sent, first: first, ended: a.Ended(ctx)})
 }

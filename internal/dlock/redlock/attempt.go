@@ -12,14 +12,14 @@ import (
 
 // try makes one attempt. If another owner has the key it also returns for how long, if
 // that owner does not renew.
-func (l *Locker) try(ctx context.Context, key string, share *driver.Share) (*dlock.Lease, time.Duration, error) {
+func (l *Locker) try(ctx context.Context, key string) (*dlock.Lease, time.Duration, error) {
 	sent := time.Now()
 	sending, decided := context.WithCancel(context.WithoutCancel(ctx))
 	defer decided()
 	b := l.hold(sending, key)
 	won, votes := b.decide(ctx)
 	if won {
-		return l.lease(ctx, b, sent, share), 0, nil
+		return l.lease(ctx, b, sent), 0, nil
 	}
 	decided()
 	b.withdraw(ctx)

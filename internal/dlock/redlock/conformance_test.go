@@ -181,7 +181,6 @@ func conformance(t *testing.T, n int) {
 	h := dlocktest.Harness{
 		New:       func(t testing.TB) dlock.Locker { return locker(t, s.urls(), redlock.Config{TTL: ttl}) },
 		TTL:       ttl,
-		Shares:    true,
 		Reentrant: true,
 		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },
 		Wipe:      func(t testing.TB, key string) { remove(t, lockKey(key), fenceKey(key)) },

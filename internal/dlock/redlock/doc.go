@@ -48,9 +48,9 @@
 //
 // An attempt without a majority releases all its grants: confirmed grants before it returns, possible grants in the
 // background. A waiter retries after a pause with decorrelated jitter ([backoff.Decorrelated]), or when the lease of
-// the holder expires. Of the callers of a key in one process only one retries. They take up to 16 turns under its
-// grant, within 20 ms, each with a token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Processes
-// are not served in order. A process with many callers is the likeliest to get a key again.
+// the holder expires. Waiters are not served in order, and each of them retries for itself. If many callers of a
+// process want the same key, decorate the Locker with package share: then one of them retries, and the others are
+// served in order.
 //
 // Votes can be split among concurrent attempts, so that none has a majority. So TryAcquire can return [dlock.ErrHeld]
 // for a free key: if another caller asks at that moment, or if a server is late after a release.
@@ -65,7 +65,7 @@
 //
 // # Fencing tokens
 //
-// The servers share no counter. Each server proposes max(last+16, TIME) when it grants. The token is the greatest
+// The servers share no counter. Each server proposes max(last+1, TIME) when it grants. The token is the greatest
 // proposal of a majority, and raise.lua stores it as the last token of a majority before the lease is returned. Any
 // later majority shares a server with that one. There the later proposal was made after the token was stored, so it is
 // greater, whatever the clocks show. If that server has lost its data meanwhile, its clock replaces its memory. If that

@@ -49,7 +49,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser], on a majority at least. The fencing token moves
 // on, so that it stays in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	defer l.turns.Shut(key)
 	if _, err := l.majority(ctx, forceScript, []string{l.lockKey(key), l.fenceKey(key)}, l.fenceTTL()); err != nil {
 		return fmt.Errorf("redlock: force release %q: %w", key, err)
 	}
@@ -60,7 +59,6 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 // overlaps. It is for a resource that refuses all grants, because it has accepted a token that no majority knows any
 // more. That happens after a loss of data while clocks were set back.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
-	defer l.turns.Shut(key)
 	if atLeast >= 1<<53-1<<20 {
 		return fmt.Errorf("redlock: raise the counter of %q: token %d is beyond what a script can count", key, atLeast)
 	}

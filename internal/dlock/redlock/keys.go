@@ -25,7 +25,7 @@ func (l *Locker) pairs(held []dlock.Held) (keys []string, args []any) {
 	args[0] = l.cfg.TTL.Milliseconds()
 	for _, h := range held {
 		keys = append(keys, l.lockKey(h.Key), l.fenceKey(h.Key))
-		args = append(args, h.Granted().Owner)
+		args = append(args, h.Fence.Owner)
 	}
 	return keys, args
 }

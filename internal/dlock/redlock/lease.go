@@ -11,9 +11,9 @@ import (
 )
 
 // lease turns an acquisition that was won into what the caller gets.
-func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time, share *driver.Share) *dlock.Lease {
+func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time) *dlock.Lease {
 	held := b.held()
-	return dlock.NewLease(ctx, share.Of(dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held.Key, Fence: held.Fence, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, b) },
@@ -22,7 +22,7 @@ func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time, shar
 				b.lose(ctx)
 			}
 		},
-	}))
+	})
 }
 
 // tally is what the servers say of one grant.

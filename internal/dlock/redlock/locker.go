@@ -27,7 +27,6 @@ type Locker struct {
 	nodes      []*node
 	quorum     int
 	renewer    *driver.Renewer
-	turns      driver.Turns
 	background background
 	process    string
 	calls      atomic.Uint64
@@ -89,24 +88,21 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
-	lease, _, err := l.try(ctx, key, nil)
+	lease, _, err := l.try(ctx, key)
 	return lease, err
 }
 
-// Acquire implements [dlock.Locker]. It retries until ctx ends. One acquisition serves all callers that wait for key in
-// this process, see [driver.Turns]. If the first attempt finds no majority of servers, it fails. A waiter continues
-// until there has been no majority for a TTL.
+// Acquire implements [dlock.Locker]. It retries until ctx ends. If the first attempt finds no majority of servers, it
+// fails. A waiter continues until there has been no majority for a TTL.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := driver.Enter(ctx, l, nil, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-		lease, left, err := l.try(ctx, key, share)
-		if errors.Is(err, dlock.ErrHeld) {
-			return nil, func(ctx context.Context) (*dlock.Lease, error) { return l.wait(ctx, key, left, share) }, nil
-		}
-		return lease, nil, err
-	})
+	lease, left, err := l.try(ctx, key)
+	if errors.Is(err, dlock.ErrHeld) {
+		return l.wait(ctx, key, left)
+	}
+	return lease, err
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

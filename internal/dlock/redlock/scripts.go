@@ -2,17 +2,14 @@ package redlock
 
 import (
 	"embed"
-	"fmt"
 
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/redisx"
 )
 
 //go:embed lua
 var files embed.FS
 
-// lua has the scripts. The line before them says how many fencing tokens a grant has.
-var lua = redisx.Folder{Files: files, First: fmt.Sprintf("local block = %d\n", driver.TurnsPerGrant)}
+var lua = redisx.Folder{Files: files}
 
 // The scripts are constants that cannot be declared so.
 var (

@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 )
 
 // wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
-func (l *Locker) wait(ctx context.Context, key string, left time.Duration, share *driver.Share) (*dlock.Lease, error) {
+func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
 	answered := time.Now()
 	prev := l.cfg.Retry.Next(0)
 	next := time.NewTimer(min(prev, left))
@@ -21,7 +20,7 @@ func (l *Locker) wait(ctx context.Context, key string, left time.Duration, share
 			return nil, dlock.Ended(ctx)
 		case <-next.C:
 		}
-		lease, left, err := l.try(ctx, key, share)
+		lease, left, err := l.try(ctx, key)
 		switch {
 		case err == nil:
 			return lease, nil

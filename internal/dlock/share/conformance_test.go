@@ -51,7 +51,7 @@ func TestRedis(t *testing.T) {
 	url := testbedtest.Redis(t)
 	admin := redistest.Client(t, url)
 	open := func(t testing.TB, url string) *share.Locker {
-		l, err := redislock.New(redistest.Client(t, url), redislock.Config{TTL: ttl, Unshared: true})
+		l, err := redislock.New(redistest.Client(t, url), redislock.Config{TTL: ttl})
 		if err != nil {
 			t.Fatal(err)
 		}

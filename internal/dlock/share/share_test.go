@@ -24,6 +24,8 @@ type bank struct {
 	failing error
 	panics  bool
 	grants  int
+	asking  int // callers of the store at this moment
+	most    int // of them at any moment
 }
 
 // set makes the store fail, or panic, or work again.
@@ -39,10 +41,18 @@ type store struct{ *bank }
 // TryAcquire implements [dlock.Locker].
 func (s store) TryAcquire(context.Context, string) (*dlock.Lease, error) { return nil, dlock.ErrHeld }
 
+// ForceRelease implements [dlock.ForceReleaser], and fails.
+func (store) ForceRelease(context.Context, string) error { return errAway }
+
 // Acquire implements [dlock.Locker].
 func (s store) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	s.mu.Lock()
+	s.asking++
+	s.most = max(s.most, s.asking)
+	s.mu.Unlock()
 	time.Sleep(time.Second)
 	s.mu.Lock()
+	s.asking--
 	failing, panics := s.failing, s.panics
 	s.mu.Unlock()
 	switch {
@@ -148,6 +158,87 @@ func TestProcessQueuesDuringTheLastTurn(t *testing.T) {
 		giveBack(t, <-next)
 		if d := time.Since(start); d > 0 {
 			t.Errorf("the waiter asked the store %v late", d)
+		}
+	})
+}
+
+// Of the callers that wait for a key, one asks the store.
+func TestOneCallerAsksTheStore(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		var callers sync.WaitGroup
+		for range 3 * share.Turns {
+			callers.Go(func() { giveBack(t, b.hold(t)) })
+		}
+		callers.Wait()
+		if b.most != 1 {
+			t.Errorf("%d callers asked the store at once, want 1", b.most)
+		}
+	})
+}
+
+// A caller that arrives when a grant is old gets no turn, even if the grant is released at this moment.
+func TestOldGrantHasNoTurns(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		first := b.hold(t)
+		time.Sleep(time.Minute)
+		lease, err := b.Acquire(arriving{t.Context(), sync.OnceFunc(func() { giveBack(t, first) })}, "k")
+		if err != nil {
+			t.Fatal(err)
+		}
+		giveBack(t, lease)
+		if b.grants != 2 {
+			t.Errorf("%d grants, want 2", b.grants)
+		}
+	})
+}
+
+// arriving is the context of a caller that has begun to wait when f is called.
+type arriving struct {
+	context.Context //nolint:containedctx // It is one.
+
+	f func()
+}
+
+// Done implements [context.Context].
+func (a arriving) Done() <-chan struct{} {
+	a.f()
+	return a.Context.Done()
+}
+
+// A ForceRelease, even a failed one, ends the sharing of a grant that is on its way.
+func TestForceReleaseEndsTheSharingOfAGrantToCome(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		leases := make(chan *dlock.Lease)
+		for range 2 {
+			go func() { leases <- b.hold(t) }()
+		}
+		synctest.Wait()
+		if err := b.ForceRelease(t.Context(), "k"); !errors.Is(err, errAway) {
+			t.Errorf("ForceRelease = %v", err)
+		}
+		giveBack(t, <-leases)
+		giveBack(t, <-leases)
+		if b.grants != 2 {
+			t.Errorf("%d grants, want 2", b.grants)
+		}
+	})
+}
+
+// A caller that leaves at the moment of its turn releases it. If the outcome of that is unknown, it says so.
+func TestUncertainReleaseByACallerThatLeaves(t *testing.T) {
+	bubble(t, func(t *testing.T, b *bank) {
+		b.unheard = errAway
+		for err := error(nil); err == nil; { // it may take the lease
+			first := b.hold(t)
+			ctx, cancel := context.WithCancel(t.Context())
+			var lease *dlock.Lease
+			lease, err = b.Acquire(arriving{ctx, sync.OnceFunc(func() { giveBack(t, first); cancel() })}, "k")
+			switch {
+			case err == nil:
+				_ = lease.Release(ctx) // its outcome is unknown
+			case !errors.Is(err, context.Canceled) || !errors.Is(err, dlock.ErrUncertain):
+				t.Errorf("Acquire = %v, want %v", err, dlock.ErrUncertain)
+			}
 		}
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/sqldb"
 )
 
@@ -136,7 +135,7 @@ func (l *Locker) take(ctx context.Context, conn *sql.Conn, args ...any) (token u
 }
 
 // try makes one attempt, and releases what it may have taken if its outcome is unknown.
-func (l *Locker) try(ctx context.Context, key, id string, share *driver.Share) (*dlock.Lease, error) {
+func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
 	token, sent, err := l.attempt(ctx, key, id)
 	switch {
 	case errors.Is(err, dlock.ErrUncertain):
@@ -147,7 +146,7 @@ func (l *Locker) try(ctx context.Context, key, id string, share *driver.Share) (
 	case token == 0:
 		return nil, fmt.Errorf("sqllock: %q: %w", key, dlock.ErrHeld)
 	}
-	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, share, nil), nil
+	return l.lease(ctx, key, dlock.Fence{Token: token, Owner: id}, sent, nil), nil
 }
 
 // abandon releases in the background what id may have of key.

@@ -223,7 +223,6 @@ func conformance(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 	h := dlocktest.Harness{
 		New:       func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl}) },
 		TTL:       ttl,
-		Shares:    true,
 		Reentrant: true,
 		Expire: func(t testing.TB, key string) {
 			exec(t, of(t).open(t), "UPDATE leases SET expires_at = 1 WHERE name = ?", key)

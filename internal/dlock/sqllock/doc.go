@@ -16,7 +16,7 @@
 //	expires_at  when the lease expires if it is not renewed; 0 if the key is free
 //
 // Times are microseconds since 1970 by the clock of the database, which each statement reads. No clock of a client is
-// used. A row remains after the release, so that the token never decreases. The token is max(last+16, now), so it
+// used. A row remains after the release, so that the token never decreases. The token is max(last+1, now), so it
 // does not decrease if the row is deleted or the table restored from a copy. If the clock is also behind,
 // [Locker.RaiseCounter] raises the token.
 //
@@ -46,11 +46,11 @@
 // # Waiting
 //
 // A waiter polls by a SELECT, which takes no lock. So it delays neither the holder nor, on SQLite, other writers of
-// the file. Pauses have decorrelated jitter ([backoff.Decorrelated]) and end when the current lease expires. Of the
-// callers of a key in one process only one polls. They take up to 16 turns under its grant, within 20 ms, each with a
-// token of its own, and get its errors ([driver.Turns], TurnsOfAGrant). Which process is next is random. So the load
-// on the database grows with processes and not with waiters. A hand-off takes half a pause on average, 50 ms at most
-// by default. The rate of an uncontended key is bounded by the flush, and that of a contended key by the pauses.
+// the file. Pauses have decorrelated jitter ([backoff.Decorrelated]) and end when the current lease expires. Which
+// waiter is next is random. Each waiter polls for itself, so the load on the database grows with the waiters. If many
+// callers of a process want the same key, decorate the Locker with package share: then one of them polls. A hand-off
+// takes half a pause on average, 50 ms at most by default. The rate of an uncontended key is bounded by the flush, and
+// that of a contended key by the pauses.
 //
 // # Unknown outcomes
 //
@@ -87,5 +87,5 @@
 // timeout below Config.Timeout; a Locker lets only one of its writers at a time into the file.
 //
 // Renewals use the same pool. If an application exhausts the pool, leases expire. If that can happen,
-// give the locks a pool of their own. Of the callers of a key only one uses a connection, and only while it polls.
+// give the locks a pool of their own. A waiter uses a connection only while it polls.
 package sqllock

@@ -68,7 +68,6 @@ func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
 // ForceRelease implements [dlock.ForceReleaser]. The fencing token moves on, so that it stays
 // in force for resources that have not seen the next holder yet.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	defer l.turns.Shut(key)
 	if _, err := l.exec(ctx, l.sql.force, key); err != nil {
 		return fmt.Errorf("sqllock: force release %q: %w", key, err)
 	}
@@ -79,7 +78,6 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 // copy while its clock was behind. A present holder whose token is lower loses its
 // lease: the resource refuses it anyway.
 func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) error {
-	defer l.turns.Shut(key)
 	if atLeast >= math.MaxInt64-1<<20 {
 		return fmt.Errorf("sqllock: raise the counter of %q: token %d is beyond what the column can hold", key, atLeast)
 	}

@@ -8,19 +8,18 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 )
 
 // lease turns a grant into what the caller gets. ended is called when the grant is over, and may
 // be nil.
-func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time.Time, share *driver.Share, ended func(error)) *dlock.Lease {
+func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time.Time, ended func(error)) *dlock.Lease {
 	held := dlock.Held{Key: key, Fence: f}
-	return dlock.NewLease(ctx, share.Of(dlock.Grant{
+	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: f, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) },
 		Ended:   ended,
-	}))
+	})
 }
 
 // release releases held.
@@ -45,7 +44,7 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 	ordered := slices.SortedFunc(slices.Values(held), func(a, b dlock.Held) int { return cmp.Compare(a.Key, b.Key) })
 	args, keys := []any{l.cfg.TTL.Microseconds()}, make([]string, 0, len(held))
 	for _, h := range ordered { // in the order of the keys, as everybody locks rows
-		f := h.Granted()
+		f := h.Fence
 		args = append(args, h.Key, f.Owner, f.Token)
 		keys = append(keys, h.Key)
 	}
@@ -73,11 +72,11 @@ func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
 func (r row) verdict(h dlock.Held) error {
 	lost := &dlock.LostError{Key: h.Key, Fence: h.Fence, Reason: dlock.Expired}
 	switch {
-	case r.fence == h.Granted() && r.left > 0:
+	case r.fence == h.Fence && r.left > 0:
 		return nil
-	case r.forced == h.Granted().Token:
+	case r.forced == h.Fence.Token:
 		lost.Reason = dlock.Forced
-	case r.fence.Token > h.Granted().Token:
+	case r.fence.Token > h.Fence.Token:
 		lost.Reason = dlock.Taken
 	}
 	return lost

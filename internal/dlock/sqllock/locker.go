@@ -23,7 +23,6 @@ type Locker struct {
 	writers   chan struct{} // one token per own writer that may run at once; nil: no limit
 	renewer   *driver.Renewer
 	rollback  *driver.Rollback
-	turns     driver.Turns
 	process   string
 	calls     atomic.Uint64
 }
@@ -64,24 +63,21 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := driver.Enter(ctx, l, checkKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.try(ctx, key, l.newID(), nil)
+	return l.try(ctx, key, l.newID())
 }
 
 // Acquire implements [dlock.Locker]. It is one statement if key is free. Otherwise it
-// polls for the end of the lease. One acquisition serves all callers that wait for key in this process; see
-// [driver.Turns].
+// polls for the end of the lease.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := driver.Enter(ctx, l, checkKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.turns.Acquire(ctx, key, func(ctx context.Context, share *driver.Share) (*dlock.Lease, driver.Wait, error) {
-		id := l.newID()
-		lease, err := l.try(ctx, key, id, share)
-		if errors.Is(err, dlock.ErrHeld) {
-			return nil, func(ctx context.Context) (*dlock.Lease, error) { return l.wait(ctx, key, id, share) }, nil
-		}
-		return lease, nil, err
-	})
+	id := l.newID()
+	lease, err := l.try(ctx, key, id)
+	if errors.Is(err, dlock.ErrHeld) {
+		return l.wait(ctx, key, id)
+	}
+	return lease, err
 }
 
 // AcquireAll implements [dlock.MultiLocker]: it waits for one key after the other, in

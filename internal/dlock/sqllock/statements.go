@@ -1,15 +1,12 @@
 package sqllock
 
 import (
-	"strconv"
 	"strings"
 
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/sqldb"
 )
 
-// statements are the queries for an engine. %now is the time in microseconds since 1970, read once per statement. %block
-// is the number of fencing tokens of a grant; a row has the first of them.
+// statements are the queries for an engine. %now is the time in microseconds since 1970, read once per statement.
 type statements struct {
 	// take gives a key to an owner if no other owner has it. It returns the token, or nothing, or 0, if somebody has. An
 	// owner that has the key already has it for another TTL, with the same token.
@@ -35,7 +32,7 @@ const keeps = "(name = ? AND owner = ? AND fence = ?)"
 const takeReturning = `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
 VALUES (?, ?, %now, 0, %now, %now + ?)
 %conflict
-  fence = CASE WHEN leases.expires_at <= %now THEN %greatest(leases.fence + %block, %now) ELSE leases.fence END,
+  fence = CASE WHEN leases.expires_at <= %now THEN %greatest(leases.fence + 1, %now) ELSE leases.fence END,
   since_at = CASE WHEN leases.expires_at <= %now THEN %now ELSE leases.since_at END,
   owner = excluded.owner,
   expires_at = excluded.expires_at
@@ -49,7 +46,7 @@ const takeByID = `INSERT INTO leases (name, owner, fence, forced, since_at, expi
 VALUES (?, ?, LAST_INSERT_ID(%now), 0, %now, %now + ?)
 %conflict
   fence = CASE
-    WHEN expires_at <= %now THEN LAST_INSERT_ID(%greatest(fence + %block, %now))
+    WHEN expires_at <= %now THEN LAST_INSERT_ID(%greatest(fence + 1, %now))
     WHEN owner = VALUES(owner) THEN LAST_INSERT_ID(fence)
     ELSE fence + LAST_INSERT_ID(0) END,
   since_at = IF(expires_at <= %now, %now, since_at),
@@ -62,7 +59,7 @@ func statementsFor(e *sqldb.Engine) statements {
 	if e.Returning {
 		take = takeReturning
 	}
-	fill := strings.NewReplacer("%now", e.Now, "%key", e.ByKey, "%block", strconv.Itoa(driver.TurnsPerGrant),
+	fill := strings.NewReplacer("%now", e.Now, "%key", e.ByKey,
 		"%conflict", e.OnConflict("name"), "%greatest", e.Greatest).Replace
 	return statements{
 		take:    fill(take),
@@ -70,7 +67,7 @@ func statementsFor(e *sqldb.Engine) statements {
 		free:    fill("UPDATE leases%key SET owner = '', expires_at = 0 WHERE "),
 		renew:   fill("UPDATE leases%key SET expires_at = %now + ? WHERE expires_at > %now AND "),
 		poll:    fill("SELECT name, owner, fence, forced, since_at, expires_at - %now FROM leases%key WHERE "),
-		force: fill("UPDATE leases SET forced = fence, fence = %greatest(fence + %block, %now), owner = '', expires_at = 0 " +
+		force: fill("UPDATE leases SET forced = fence, fence = %greatest(fence + 1, %now), owner = '', expires_at = 0 " +
 			"WHERE name = ? AND expires_at > %now"),
 		raiseCounter: fill("INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, '', ?, 0, 0, 0)" +
 			"%conflict fence = %greatest(leases.fence, " + e.Proposed("fence") + ")"),

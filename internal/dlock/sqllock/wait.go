@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/sqldb"
 )
 
@@ -15,15 +14,14 @@ import (
 type waiter struct {
 	l         *Locker
 	key, id   string
-	share     *driver.Share
 	uncertain error     // of an attempt of its own whose outcome is unknown
 	answer    time.Time // when the database answered for the last time
 }
 
 // wait polls until id has key, or ctx ends, or the database has not answered for a TTL. A poll only reads. So it
 // delays neither the holder's renewals and release nor, on SQLite, any other writer.
-func (l *Locker) wait(ctx context.Context, key, id string, share *driver.Share) (*dlock.Lease, error) {
-	w := &waiter{l: l, key: key, id: id, share: share, answer: time.Now()}
+func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error) {
+	w := &waiter{l: l, key: key, id: id, answer: time.Now()}
 	next := time.NewTimer(0)
 	defer next.Stop()
 	for prev := time.Duration(0); ; {
@@ -74,7 +72,7 @@ func (w *waiter) poll(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 		values := context.WithoutCancel(ctx)
 		ended = func(error) { w.l.abandon(values, w.key, w.id) }
 	}
-	return w.l.lease(ctx, w.key, dlock.Fence{Token: token, Owner: w.id}, sent, w.share, ended), 0, nil
+	return w.l.lease(ctx, w.key, dlock.Fence{Token: token, Owner: w.id}, sent, ended), 0, nil
 }
 
 // leave ends the wait with err, and releases what an attempt may have taken.

@@ -12,12 +12,12 @@ end
 -- Lua would print 16 digits as 1.7e+15.
 local function digits(n) return string.format('%.0f', n) end
 
--- The first token of a grant, after the block of the last grant: the clock carries it over a loss of data, the last
+-- The token of a grant: the clock carries it over a loss of data, the last
 -- one over a clock that goes back. It is kept with the time, and with the owner that
 -- was force-released last. The lock is written last: a script that fails has not taken it.
 local function next_token(fence, time, forced)
   local last, _, before = string.match(redis.call('GET', fence) or '', '^(%d+):?(%d*):?(.*)$')
-  local token = digits(math.max((tonumber(last) or 0) + block, time))
+  local token = digits(math.max((tonumber(last) or 0) + 1, time))
   redis.call('SET', fence, token .. ':' .. digits(time) .. ':' .. (forced or before or ''), 'PX', ARGV[2])
   return token
 end

@@ -7,8 +7,8 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local before = redis.call('SET', KEYS[2], time .. ':' .. time .. ':', 'PX', ARGV[2], 'GET')
   if before then
     local last, forced = string.match(before, '^(%d+):?%d*:?(.*)$')
-    if last and (forced ~= '' or tonumber(last) + block > tonumber(time)) then
-      token = string.format('%.0f', math.max(tonumber(last) + block, tonumber(time)))
+    if last and (forced ~= '' or tonumber(last) + 1 > tonumber(time)) then
+      token = string.format('%.0f', math.max(tonumber(last) + 1, tonumber(time)))
       redis.call('SET', KEYS[2], token .. ':' .. time .. ':' .. forced, 'PX', ARGV[2])
     end
   end

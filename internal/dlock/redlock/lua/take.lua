@@ -1,5 +1,4 @@
 -- Gives the lock of this server to an owner if nobody has it.
--- The token is the first of a block, which the next one leaves out.
 -- KEYS[1] lock  KEYS[2] fence  KEYS[3] known  KEYS[4] settling
 -- ARGV[1] OWNER  ARGV[2] TTL in ms  ARGV[3] TTL of the fence in ms
 -- ARGV[4] how long a server without data grants nothing, in ms; 0: it grants at once
@@ -24,7 +23,7 @@ if left == -1 then return tonumber(ARGV[2]) end
 if left ~= -2 then return left end
 local token = tonumber(time)
 local last, forced = string.match(redis.call('GET', KEYS[2]) or '', '^(%d+):(.*)$')
-if last then token = math.max(token, tonumber(last) + block) end
+if last then token = math.max(token, tonumber(last) + 1) end
 token = string.format('%.0f', token)
 redis.call('SET', KEYS[2], token .. ':' .. (forced or ''), 'PX', ARGV[3])
 redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token .. ':' .. time, 'PX', ARGV[2])
