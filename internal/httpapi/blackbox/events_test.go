@@ -57,7 +57,7 @@ func TestStream(t *testing.T) {
 	}
 
 	s.Order(liveOrder(firstOrder, "c1", "a"))
-	s.Lock("a", "redis", 7, time.Now(), nil)
+	s.Held("a", "redis", 7, time.Now(), nil)
 	s.Member(events.Member{Name: "i2", Address: "127.0.0.1:1", Role: "shop"})
 	s.Leader(events.Leader{Name: "i2", Term: 3})
 	s.Timers("order.expire", "committed", 1)
