@@ -25,13 +25,11 @@ func NewScript(text string) Script {
 // Folder is a folder lua with files that are parts of scripts.
 type Folder struct {
 	Files fs.ReadFileFS
-	First string // precedes all scripts
 }
 
 // Text joins the files of these names, which have no .lua. It panics if one does not exist.
 func (f Folder) Text(names ...string) string {
 	var text strings.Builder
-	text.WriteString(f.First)
 	for _, name := range names {
 		part, err := f.Files.ReadFile("lua/" + name + ".lua")
 		if err != nil {

@@ -95,7 +95,7 @@ type Semaphore struct {
 	timeout  time.Duration
 	poll     time.Duration // how often a waiter asks again
 	prefix   string
-	epochs   redisx.Epochs
+	epochs   epochs
 	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewer  *driver.Renewer

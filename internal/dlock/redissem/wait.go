@@ -64,7 +64,7 @@ func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	s := a.s
 	reply, sent, err := s.run(ctx, acquireScript, a.key,
-		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.Of(a.key), s.notifier.Stamp(time.Now()))
+		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.of(a.key), s.notifier.Stamp(time.Now()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -72,7 +72,7 @@ func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) 
 	if len(answer) != 3 {
 		return nil, 0, fmt.Errorf("reply %v", reply)
 	}
-	s.epochs.Set(a.key, answer[1])
+	s.epochs.set(a.key, answer[1])
 	switch answer[0] {
 	case "granted":
 		return a.granted(ctx, answer[2], sent, s.ttl), 0, nil

@@ -1,4 +1,4 @@
-package redisx
+package redissem
 
 import (
 	"sync"
@@ -10,9 +10,9 @@ const (
 	epochAge  = 6 * time.Hour // less than the store remembers an epoch that is not used
 )
 
-// Epochs remember when the state of each semaphore began, by the clock of the
+// epochs remember when the state of each semaphore began, by the clock of the
 // store. A store that answers with another beginning has lost its data since.
-type Epochs struct {
+type epochs struct {
 	mu            sync.Mutex
 	latest, older map[string]epoch
 }
@@ -22,8 +22,8 @@ type epoch struct {
 	seen  time.Time
 }
 
-// Of returns the epoch of key, or nothing if this client has not seen one lately.
-func (e *Epochs) Of(key string) string {
+// of returns the epoch of key, or nothing if this client has not seen one lately.
+func (e *epochs) of(key string) string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	known, ok := e.latest[key]
@@ -36,8 +36,8 @@ func (e *Epochs) Of(key string) string {
 	return ""
 }
 
-// Set notes that key has been found with this beginning.
-func (e *Epochs) Set(key, began string) {
+// set notes that key has been found with this beginning.
+func (e *epochs) set(key, began string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if _, ok := e.latest[key]; e.latest == nil || !ok && len(e.latest) >= maxEpochs {
