@@ -31,7 +31,7 @@ func openAdmin(ctx context.Context, c Config, api httpapi.Config, closers *close
 	if err != nil {
 		return nil, err
 	}
-	closers.push(func(context.Context) error { _ = listener.Close(); return nil }) // run has closed it, if it came to that
+	closers.push("admin listener", func(context.Context) error { _ = listener.Close(); return nil }) // run has closed it, if it came to that
 	return &admin{server: httpapi.NewAdminServer(handler, log), listener: listener}, nil
 }
 

@@ -17,18 +17,18 @@ import (
 )
 
 // Run runs one instance until ctx ends, and then drains it. When it serves, it prints one line to stdout. It logs
-// to stderr.
+// to stderr. A ctx that ends during the start is no error: the caller wanted the instance to stop, and it has.
 func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	if err := canListen(ctx, c); err != nil {
 		return err
 	}
-	i := &instance{c: c}
-	defer func() { err = errors.Join(err, i.closers.close(ctx)) }()
-	if err := i.openTelemetry(ctx, stderr); err != nil {
-		return err
-	}
-	for _, open := range []func(context.Context) error{i.openStores, i.openDomain} {
-		if err := open(ctx); err != nil {
+	i := &instance{c: c, stderr: stderr}
+	defer func() { i.closers.close(ctx, i.log) }()
+	for _, open := range []func(context.Context) error{i.openTelemetry, i.openStores, i.openDomain} {
+		if err := open(ctx); ctx.Err() != nil {
+			i.log.InfoContext(ctx, "stopped before it served", slog.String("cause", context.Cause(ctx).Error()))
+			return nil //nolint:nilerr // what the start was doing ended with ctx
+		} else if err != nil {
 			return err
 		}
 	}
@@ -38,6 +38,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 // instance is one that is being put together, in the order of its fields.
 type instance struct {
 	c       Config
+	stderr  io.Writer
 	closers closers
 
 	level    *slog.LevelVar
@@ -66,7 +67,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 	if i.store, err = openStore(ctx, i.c, i.tel, i.log); err != nil {
 		return err
 	}
-	i.closers.push(func(context.Context) error { return i.store.Close() })
+	i.closers.push("database", closing(i.store.Close))
 	if err := claimNode(ctx, i.c, i.store, &i.closers, i.log); err != nil {
 		return err
 	}
@@ -113,7 +114,7 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 	}
 	i.limits.apply(&placing)
 	i.orders = order.NewService(i.store, i.strategies, placing)
-	i.closers.push(i.orders.Wait)
+	i.closers.push("orders", i.orders.Wait)
 	if err := handleTimers(i.timers, i.orders, i.tel); err != nil {
 		return err
 	}

@@ -2,24 +2,45 @@ package app
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"slices"
 	"time"
 )
 
+// Time to close everything, and each part of it. A part that does not respond leaves time to the others.
+const (
+	closeWithin     = 5 * time.Second
+	closeEachWithin = time.Second
+)
+
 // closers are what an instance has opened, in that order.
-type closers []func(context.Context) error
+type closers []closer
 
-func (c *closers) push(f func(context.Context) error) { *c = append(*c, f) }
+type closer struct {
+	name  string
+	close func(context.Context) error
+}
 
-// close closes everything in reverse order under one deadline, which the end of
-// ctx does not shorten.
-func (c *closers) close(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+// push adds what close closes first.
+func (c *closers) push(name string, f func(context.Context) error) {
+	*c = append(*c, closer{name, f})
+}
+
+// close closes everything in reverse order, whether or not ctx has ended. By then each order has its answer, and what a store still
+// has of the instance expires. So a failure is logged, and is no failure of the instance.
+func (c *closers) close(ctx context.Context, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeWithin)
 	defer cancel()
-	var errs []error
-	for _, closer := range slices.Backward(*c) {
-		errs = append(errs, closer(ctx))
+	for _, each := range slices.Backward(*c) {
+		part, done := context.WithTimeout(ctx, closeEachWithin)
+		if err := each.close(part); err != nil {
+			log.WarnContext(ctx, "not closed in order; what it held expires", slog.String("part", each.name), slog.String("error", err.Error()))
+		}
+		done()
 	}
-	return errors.Join(errs...)
+}
+
+// closing makes a function of one that needs no context.
+func closing(f func() error) func(context.Context) error {
+	return func(context.Context) error { return f() }
 }

@@ -58,7 +58,7 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 	if err != nil {
 		return locks{}, err
 	}
-	closers.push(closeBestEffort(locker.Close, "redis", log))
+	closers.push("redis", locker.Close)
 	l.locker, err = measured(locker, "redis", tel)
 	return l, err
 }
@@ -81,7 +81,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 	if err != nil {
 		return all, err
 	}
-	closers.push(closeBestEffort(sql.Close, "sql", log))
+	closers.push("sql", sql.Close)
 	if all.SQL, err = measured(sql, "sql", tel); err != nil {
 		return all, err
 	}
@@ -127,7 +127,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 		if err != nil {
 			return nil, fmt.Errorf("--redlock: %w", err)
 		}
-		closers.push(func(context.Context) error { return rdb.Close() })
+		closers.push("redis client", closing(rdb.Close))
 		if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 	if err != nil {
 		return nil, err
 	}
-	closers.push(closeBestEffort(locker.Close, "redlock", log))
+	closers.push("redlock", locker.Close)
 	return locker, nil
 }
 
@@ -159,7 +159,7 @@ func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers
 	if err != nil {
 		return nil, err
 	}
-	closers.push(closeBestEffort(session.Close, "zookeeper", log))
+	closers.push("zookeeper", session.Close)
 	return session, nil
 }
 
@@ -168,12 +168,12 @@ func openEtcd(addresses string, closers *closers, log *slog.Logger) (dlock.Locke
 	if err != nil {
 		return nil, err
 	}
-	closers.push(func(context.Context) error { return client.Close() })
+	closers.push("etcd client", closing(client.Close))
 	locker, err := etcdlock.New(client, etcdlock.Config{TTL: leaseTTL})
 	if err != nil {
 		return nil, err
 	}
-	closers.push(closeBestEffort(locker.Close, "etcd", log))
+	closers.push("etcd", locker.Close)
 	return locker, nil
 }
 
@@ -189,17 +189,4 @@ func allRedacted(urls string) string {
 // measured returns l with spans and metrics.
 func measured(l dlock.Locker, backend string, tel *telemetry.Telemetry) (dlock.Locker, error) {
 	return otellock.New(l, otellock.Config{Backend: backend, TracerProvider: tel.TracerProvider, MeterProvider: tel.MeterProvider})
-}
-
-// closeBestEffort closes a lock service, which releases uncertain grants. If it is unavailable
-// the TTL does that.
-func closeBestEffort(closing func(context.Context) error, backend string, log *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, time.Second)
-		defer cancel()
-		if err := closing(ctx); err != nil {
-			log.WarnContext(ctx, "locks not released; they expire", slog.String("backend", backend), slog.String("error", err.Error()))
-		}
-		return nil
-	}
 }

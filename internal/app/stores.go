@@ -40,7 +40,7 @@ func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all
 		if err != nil {
 			return all, fmt.Errorf("--redis: %w", err)
 		}
-		closers.push(func(context.Context) error { return rdb.Close() })
+		closers.push("redis client", closing(rdb.Close))
 		if each.instrumented {
 			if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
 				return all, err

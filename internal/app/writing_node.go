@@ -37,13 +37,10 @@ func claimNode(ctx context.Context, c Config, store *sqlstore.Store, closers *cl
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var renewing sync.WaitGroup
 	renewing.Go(func() { renewNode(ctx, store, log) })
-	closers.push(func(ctx context.Context) error {
+	closers.push("claim of the database node", func(ctx context.Context) error {
 		stop()
 		renewing.Wait()
-		if err := store.ReleaseNode(ctx); err != nil {
-			log.WarnContext(ctx, "claim of the database node not removed; it expires", slog.String("error", err.Error()))
-		}
-		return nil
+		return store.ReleaseNode(ctx)
 	})
 	return nil
 }

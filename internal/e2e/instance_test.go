@@ -96,9 +96,15 @@ func launch(t *testing.T, args ...string) *instance {
 // launchOf is launch for one of the programs. The instance ends with this process, however that ends.
 func launchOf(t *testing.T, program string, args ...string) *instance {
 	t.Helper()
+	return launchIn(t, nil, program, args...)
+}
+
+// launchIn is launchOf with an environment.
+func launchIn(t *testing.T, env map[string]string, program string, args ...string) *instance {
+	t.Helper()
 	args = append([]string{"serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--exit-on-stdin-eof"}, args...)
 	in := &instance{cmd: exec.CommandContext(context.WithoutCancel(t.Context()), program, args...), exited: make(chan struct{}), stderr: new(testbedtest.Buffer)}
-	in.cmd.Env, in.cmd.Stderr = environment(nil), in.stderr
+	in.cmd.Env, in.cmd.Stderr = environment(env), in.stderr
 	stdin, err := in.cmd.StdinPipe() // open for as long as this process lives
 	if err != nil {
 		t.Fatal(err)
