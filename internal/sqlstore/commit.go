@@ -105,9 +105,13 @@ func (s *Store) resolveEarlier(ctx context.Context, batches []*order.Batch) erro
 // missing. It returns nil if the other requests can be tried again, and otherwise the error of Commit.
 func (t *transaction) repair(ctx context.Context, err error) error {
 	switch {
-	case errors.Is(err, order.ErrOutcomeUnknown): // the reply to COMMIT was lost
+	case errors.Is(err, order.ErrOutcomeUnknown): // the reply to COMMIT was lost, or proves nothing
 		if err := t.answerStored(ctx, true); err != nil {
 			return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		}
+		unanswered := func(r *request) bool { return !r.Answered }
+		if failed, ok := errors.AsType[*commitError](err); ok && sqldb.Unchanged(failed.err) && slices.ContainsFunc(t.requests, unanswered) {
+			return t.translate(ctx, failed.err) // the database has rolled back, and would again
 		}
 		return nil
 	case sqldb.Is(err, sqldb.Duplicate): // the id of an order is stored, or a key

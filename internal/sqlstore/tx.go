@@ -110,9 +110,21 @@ func (s *Store) runOnce(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	case sqldb.RolledBack(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
 	default:
-		return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
+		return &commitError{err}
 	}
 }
+
+// commitError says that the database did not confirm a COMMIT. It matches [order.ErrOutcomeUnknown].
+type commitError struct{ err error }
+
+// Error implements error.
+func (e *commitError) Error() string { return order.ErrOutcomeUnknown.Error() + ": " + e.err.Error() }
+
+// Is makes the error match [order.ErrOutcomeUnknown].
+func (e *commitError) Is(target error) bool { return target == order.ErrOutcomeUnknown }
+
+// Unwrap returns the error of the database.
+func (e *commitError) Unwrap() error { return e.err }
 
 // translate gives err a name that callers know. Errors that come from a broken or overloaded database leave nothing behind.
 func (s *Store) translate(ctx context.Context, err error) error {

@@ -1,0 +1,67 @@
+package sqldb
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// names are those of classes in docs/reference/errors-of-stores.md.
+var names = map[Class]string{
+	Duplicate: "duplicate", NoSchema: "no schema", Repeated: "repeated", Denied: "denied", Full: "full", Conflict: "conflict",
+	RowLocked: "row locked", Late: "late", ReadOnly: "read only", Starting: "starting", Stopping: "stopping", Lost: "lost",
+}
+
+// docs/reference/errors-of-stores.md lists the class of each error, and marks the errors that a test provokes on the
+// server itself.
+func TestErrorsPage(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../docs/reference/errors-of-stores.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	provoked, err := os.ReadFile("provoke_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, file := make(map[uint16]bool), make(map[int]bool)
+	row := regexp.MustCompile(`(?m)^\| (MariaDB, MySQL|MariaDB|MySQL|SQLite) \| (\d+) \| [^|]+ \| ([^|]+) \| ([^|]+) \| (yes|no) \|$`)
+	for _, m := range row.FindAllStringSubmatch(string(text), -1) {
+		number, _ := strconv.Atoi(m[2])
+		class, of := sqliteClasses[number], `\{`+m[2]+`, sqldb\.`
+		if m[1] == "SQLite" {
+			file[number] = true
+		} else {
+			class, of = Classify(&mysql.MySQLError{Number: uint16(number)}), `(?m)^\t\t`+m[2]+`: +\{sqldb\.`
+			server[uint16(number)] = true
+		}
+		if m[3] != string(class.Answer()) || m[4] != names[class] {
+			t.Errorf("%s %d: the page has %s, %s; the code has %s, %s", m[1], number, m[3], m[4], class.Answer(), names[class])
+		}
+		if found := regexp.MustCompile(of).Match(provoked); found != (m[5] == "yes") {
+			t.Errorf("%s %d: provoked: %v; the page has %s", m[1], number, found, m[5])
+		}
+	}
+	for number := range mysqlClasses {
+		if !server[number] {
+			t.Errorf("the page lacks %d of MariaDB and MySQL", number)
+		}
+	}
+	for code := range sqliteClasses {
+		if !file[code] {
+			t.Errorf("the page lacks %d of SQLite", code)
+		}
+	}
+	for _, s := range sqliteTexts {
+		if !strings.Contains(string(text), s.part) {
+			t.Errorf("the page lacks %q of SQLite", s.part)
+		}
+	}
+	if len(server) != len(mysqlClasses) || len(file) != len(sqliteClasses) {
+		t.Errorf("the page has %d and %d errors, the code %d and %d", len(server), len(file), len(mysqlClasses), len(sqliteClasses))
+	}
+}
