@@ -20,23 +20,9 @@ import (
 // commands counts what a client sends, pushes and renewals too.
 type commands struct{ sent atomic.Int64 }
 
-// DialHook implements redis.Hook.
-func (c *commands) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (c *commands) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		c.sent.Add(1)
-		return next(ctx, cmd)
-	}
-}
-
-// ProcessPipelineHook implements redis.Hook.
-func (c *commands) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.sent.Add(int64(len(cmds)))
-		return next(ctx, cmds)
-	}
+func (c *commands) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	c.sent.Add(int64(len(cmds)))
+	return send(ctx, cmds)
 }
 
 // A steady load costs what an idle instance costs, and not a command per operation.
@@ -45,7 +31,7 @@ func TestCommandsPerOperation(t *testing.T) {
 	const goroutines = 16
 	m := joinSteady(t, testbedtest.Redis(t), rand.Text(), 64)
 	var c commands
-	m.rdb.AddHook(&c)
+	m.rdb.AddHook(testbedtest.RoundTrips(c.roundTrip))
 	want := int64(testbedtest.Size(20_000, 1_000_000)) / goroutines
 	var wg sync.WaitGroup
 	for range goroutines {
@@ -82,7 +68,7 @@ func TestCommandsPerRefusal(t *testing.T) {
 		}
 	}
 	var c commands
-	m.rdb.AddHook(&c)
+	m.rdb.AddHook(testbedtest.RoundTrips(c.roundTrip))
 	start := time.Now()
 	const refusals = 20_000
 	for range refusals {
@@ -126,7 +112,7 @@ func BenchmarkTake(b *testing.B) {
 		<-time.After(time.Millisecond)
 	}
 	var c commands
-	rdb.AddHook(&c)
+	rdb.AddHook(testbedtest.RoundTrips(c.roundTrip))
 	var local, leased float64
 	measure := func(b *testing.B, f func() error) float64 {
 		b.Helper()

@@ -191,23 +191,15 @@ func TestRestartOfAll(t *testing.T) {
 // sent is a hook that passes on what a client has sent.
 type sent chan []any
 
-func (sent) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-func (s sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		if err == nil && cmd.Name() == "evalsha" {
-			select {
-			case s <- cmd.Args():
-			default:
-			}
+func (s sent) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	err := send(ctx, cmds)
+	if err == nil && cmds[0].Name() == "evalsha" {
+		select {
+		case s <- cmds[0].Args():
+		default:
 		}
-		return err
 	}
-}
-
-func (sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+	return err
 }
 
 // A call that Redis executes after its successors, as its connection was slow, takes nothing from an
@@ -220,7 +212,7 @@ func TestLateCallChangesNothing(t *testing.T) {
 		m, other := join(t, url, key, lossBound), join(t, url, key, lossBound)
 		together(t, m, other)
 		calls := make(sent, 1)
-		m.rdb.AddHook(calls)
+		m.rdb.AddHook(testbedtest.RoundTrips(calls.roundTrip))
 		late := <-calls
 		for range used {
 			m.take(t)

@@ -184,28 +184,19 @@ func TestRatesRefuseClients(t *testing.T) {
 	}
 }
 
-// slowFirst is a hook that counts pipelines, and keeps the first one until it may go.
+// slowFirst counts round trips, and keeps the first one until it may go.
 type slowFirst struct {
 	sent    atomic.Int64
 	begun   chan struct{} // closed when the first one comes
 	release chan struct{}
 }
 
-// DialHook implements redis.Hook.
-func (*slowFirst) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*slowFirst) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *slowFirst) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.sent.Add(1) == 1 {
-			close(h.begun)
-			<-h.release
-		}
-		return next(ctx, cmds)
+func (h *slowFirst) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	if h.sent.Add(1) == 1 {
+		close(h.begun)
+		<-h.release
 	}
+	return send(ctx, cmds)
 }
 
 var errGone = errors.New("gone")
@@ -227,7 +218,7 @@ func TestRatesShareRoundTrips(t *testing.T) {
 	for i := 0; i < callers; i += 2 { // every other one has used up half of what it has
 		allow(t, r, mine+strconv.Itoa(i))
 	}
-	rdb.AddHook(h)
+	rdb.AddHook(testbedtest.RoundTrips(h.roundTrip))
 	var begun atomic.Int64
 	var all sync.WaitGroup
 	ask := func(key string, left int) {

@@ -24,33 +24,24 @@ type held struct {
 	commands atomic.Int64
 }
 
-// DialHook implements redis.Hook.
-func (*held) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*held) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *held) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.first.CompareAndSwap(false, true) {
-			<-h.release
-		} else {
-			for _, cmd := range cmds { // a new connection sends commands of its own
-				if strings.HasPrefix(cmd.Name(), "eval") && cmd.Args()[3] != "first" {
-					h.commands.Add(1)
-				}
+func (h *held) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	if h.first.CompareAndSwap(false, true) {
+		<-h.release
+	} else {
+		for _, cmd := range cmds { // a new connection sends commands of its own
+			if strings.HasPrefix(cmd.Name(), "eval") && cmd.Args()[3] != "first" {
+				h.commands.Add(1)
 			}
 		}
-		return next(ctx, cmds)
 	}
+	return send(ctx, cmds)
 }
 
 // collected makes calls that are collected while another one is under way, and returns how many commands they became.
 func collected(t *testing.T, rdb redis.UniversalClient, start func(*redisx.Caller) []*redisx.Call) (calls []*redisx.Call, commands int64) {
 	t.Helper()
 	h := &held{release: make(chan struct{})}
-	rdb.AddHook(h)
+	rdb.AddHook(testbedtest.RoundTrips(h.roundTrip))
 	caller := redisx.NewCaller(rdb, time.Minute)
 	first := caller.Start(t.Context(), redisx.NewScript("return 1"), []string{"first"})
 	testbedtest.Eventually(t, "the first pipeline to be sent", h.first.Load)
@@ -170,29 +161,20 @@ type crossSlotError struct{}
 func (crossSlotError) Error() string { return "CROSSSLOT Keys in request don't hash to the same slot" }
 func (crossSlotError) RedisError()   {}
 
-// DialHook implements redis.Hook.
-func (*slots) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*slots) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (s *slots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		var taken []redis.Cmder
-		for _, cmd := range cmds {
-			if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && args[2].(int) > 1 {
-				cmd.SetErr(crossSlotError{})
-				s.refused.Add(1)
-			} else {
-				taken = append(taken, cmd)
-			}
+func (s *slots) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	var taken []redis.Cmder
+	for _, cmd := range cmds {
+		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && args[2].(int) > 1 {
+			cmd.SetErr(crossSlotError{})
+			s.refused.Add(1)
+		} else {
+			taken = append(taken, cmd)
 		}
-		if len(taken) == 0 {
-			return nil
-		}
-		return next(ctx, taken)
 	}
+	if len(taken) == 0 {
+		return nil
+	}
+	return send(ctx, taken)
 }
 
 // A cluster that pretends to be one server refuses a command with keys of several slots, once.
@@ -201,7 +183,7 @@ func TestCallsOfSeveralSlotsAreMadeApart(t *testing.T) {
 	onServers(t, func(t *testing.T, url string) {
 		t.Helper()
 		rdb, s, prefix := client(t, url), &slots{}, fmt.Sprint(rand.Uint64())
-		rdb.AddHook(s)
+		rdb.AddHook(testbedtest.RoundTrips(s.roundTrip))
 		script := redisx.NewScript("return redis.call('INCR', KEYS[1])")
 		var caller *redisx.Caller
 		start := func(c *redisx.Caller) (calls []*redisx.Call) {

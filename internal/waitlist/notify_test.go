@@ -19,23 +19,14 @@ import (
 // that repeats calls because the server did not know their script has no new calls.
 type counter struct{ commands, calls atomic.Int32 }
 
-// DialHook implements redis.Hook.
-func (*counter) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*counter) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (c *counter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		c.commands.Add(int32(len(cmds)))
-		for _, cmd := range cmds {
-			if cmd.Name() == "evalsha" {
-				c.calls.Add(int32(redistest.Calls(cmd)))
-			}
+func (c *counter) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	c.commands.Add(int32(len(cmds)))
+	for _, cmd := range cmds {
+		if cmd.Name() == "evalsha" {
+			c.calls.Add(int32(redistest.Calls(cmd)))
 		}
-		return next(ctx, cmds)
 	}
+	return send(ctx, cmds)
 }
 
 // The cost of a storm of notifications depends on its duration, not on their number. The last one still arrives: the
@@ -52,7 +43,7 @@ func TestManyNotificationsAreMerged(t *testing.T) {
 
 	quiet := connect(t, url, calm)
 	var sent counter
-	quiet.rdb.AddHook(&sent)
+	quiet.rdb.AddHook(testbedtest.RoundTrips(sent.roundTrip))
 	n := start(t, quiet.config())
 	begun := time.Now()
 	for i := range storm {
@@ -82,7 +73,7 @@ func TestNotifyWithoutWaitersIsCheap(t *testing.T) {
 		t.Fatal(err)
 	}
 	var sent counter
-	s.rdb.AddHook(&sent)
+	s.rdb.AddHook(testbedtest.RoundTrips(sent.roundTrip))
 	w := start(t, s.config())
 	shelf := newShelf()
 	for i := range keys {

@@ -82,9 +82,9 @@ func harness(url string) broadcasttest.Harness {
 			for range n {
 				rdb, c := client(t, url), new(dialed)
 				if cluster, ok := rdb.(*redis.ClusterClient); ok {
-					cluster.OnNewNode(func(node *redis.Client) { node.AddHook(c) })
+					cluster.OnNewNode(func(node *redis.Client) { node.AddHook(testbedtest.Dials(c.add)) })
 				} else {
-					rdb.AddHook(c)
+					rdb.AddHook(testbedtest.Dials(c.add))
 				}
 				b := open(t, rdb, ignore)
 				connections.Store(b, c)
@@ -117,25 +117,10 @@ func (d *dialed) cut() {
 	d.all = nil
 }
 
-// DialHook implements [redis.Hook].
-func (d *dialed) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		c, err := next(ctx, network, addr)
-		if err == nil {
-			d.mu.Lock()
-			defer d.mu.Unlock()
-			d.all = append(d.all, c)
-		}
-		return c, err
-	}
-}
-
-// ProcessHook implements [redis.Hook].
-func (*dialed) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements [redis.Hook].
-func (*dialed) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
+func (d *dialed) add(c net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, c)
 }
 
 func TestNewRefusesAClientThatRepeats(t *testing.T) {

@@ -74,6 +74,6 @@ func observed(t testing.TB) (*redislock.Locker, dlocktest.Link, <-chan struct{})
 	l, sent := locker(t, rdb), make(chan struct{})
 	load(t, l)
 	tell := sync.OnceFunc(func() { close(sent) })
-	rdb.AddHook(spy{seen: func(redis.Cmder) { tell() }})
+	rdb.AddHook(spy(func(redis.Cmder) { tell() }))
 	return l, link, sent
 }

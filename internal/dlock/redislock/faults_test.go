@@ -4,12 +4,9 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
@@ -96,33 +93,6 @@ func TestServerThatStalls(t *testing.T) {
 	})
 }
 
-// lateReplies delivers every reply late, and sends nothing more once it is cut.
-type lateReplies struct {
-	delay time.Duration
-	cut   *atomic.Bool
-}
-
-// DialHook implements redis.Hook.
-func (lateReplies) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (h lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if h.cut.Load() {
-			for _, cmd := range cmds {
-				cmd.SetErr(net.ErrClosed)
-			}
-			return net.ErrClosed
-		}
-		err := next(ctx, cmds)
-		<-time.After(h.delay)
-		return err
-	}
-}
-
 // TestValidityCountsFromBeforeTheRequest holds back the answer to an acquisition and
 // then loses every renewal: the store has counted from the start.
 func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
@@ -131,7 +101,7 @@ func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))
 		load(t, locker(t, rdb))
 		var cut atomic.Bool
-		rdb.AddHook(lateReplies{ttl / 2, &cut})
+		rdb.AddHook(testbedtest.LateReplies(ttl/2, &cut))
 		start := time.Now()
 		lease, err := locker(t, rdb).TryAcquire(t.Context(), rand.Text())
 		if err != nil {

@@ -22,28 +22,16 @@ type overtaking struct {
 	late  []redis.Cmder
 }
 
-// DialHook implements redis.Hook.
-func (*overtaking) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*overtaking) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *overtaking) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		switch h.calls.Add(1) {
-		case 1:
-			for _, cmd := range cmds {
-				h.late = append(h.late, redis.NewCmd(ctx, cmd.Args()...))
-				cmd.SetErr(os.ErrDeadlineExceeded)
-			}
-			return os.ErrDeadlineExceeded
-		case 2:
-			err := next(ctx, cmds)
-			return errors.Join(err, next(ctx, h.late))
-		}
-		return next(ctx, cmds)
+func (h *overtaking) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	switch h.calls.Add(1) {
+	case 1:
+		h.late = testbedtest.Late(ctx, cmds)
+		return testbedtest.Lose(cmds, os.ErrDeadlineExceeded)
+	case 2:
+		err := send(ctx, cmds)
+		return errors.Join(err, send(ctx, h.late))
 	}
+	return send(ctx, cmds)
 }
 
 // TestAttemptThatArrivesAfterItsRollback is why abandon polls twice: the first
@@ -58,7 +46,7 @@ func TestAttemptThatArrivesAfterItsRollback(t *testing.T) {
 			}
 		}
 		start, hook := time.Now(), &overtaking{}
-		rdb.AddHook(hook)
+		rdb.AddHook(testbedtest.RoundTrips(hook.roundTrip))
 		l := locker(t, rdb)
 		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
 			t.Fatalf("TryAcquire = %v, want ErrUncertain", err)

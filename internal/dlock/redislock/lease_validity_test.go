@@ -35,12 +35,12 @@ func checkValidity(t testing.TB, late bool, pushed time.Duration) (said bool) {
 	t.Helper()
 	var cut atomic.Bool
 	rdb := redistest.Client(t, testbedtest.Redis(t))
-	rdb.AddHook(spy{fail: func() error {
+	rdb.AddHook(testbedtest.RoundTrips(func(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
 		if cut.Load() {
-			return redis.ErrPoolTimeout // as if nothing got through
+			return testbedtest.Lose(cmds, redis.ErrPoolTimeout) // as if nothing got through
 		}
-		return nil
-	}})
+		return send(ctx, cmds)
+	}))
 	l, key := configured(t, rdb, redislock.Config{}), rand.Text()
 	admin := redistest.Client(t, testbedtest.Redis(t))
 	first, err := locker(t, admin).TryAcquire(t.Context(), key)

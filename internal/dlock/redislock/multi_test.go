@@ -45,7 +45,7 @@ func oneRequest(t *testing.T, take func(*redislock.Locker, context.Context, []st
 		}
 		warm.Release(t.Context())
 		var requests atomic.Int32
-		rdb.AddHook(spy{seen: func(redis.Cmder) { requests.Add(1) }})
+		rdb.AddHook(spy(func(redis.Cmder) { requests.Add(1) }))
 		for range 50 { // a call that is sent before the others are ready shows now and then
 			requests.Store(0)
 			lease, err := take(l, t.Context(), keys)

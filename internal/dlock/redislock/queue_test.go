@@ -19,37 +19,15 @@ import (
 	"example.com/shop/internal/testbed/testbedtest"
 )
 
-// spy sees every script call of a client, and can hold them back.
-type spy struct {
-	seen func(cmd redis.Cmder) // may be nil
-	fail func() error          // may be nil
-}
-
-// DialHook implements redis.Hook.
-func (spy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (s spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		if s.fail != nil {
-			if err := s.fail(); err != nil {
-				for _, cmd := range cmds {
-					cmd.SetErr(err)
-				}
-				return err
+// spy calls seen with every script call of a client, which it can hold back.
+func spy(seen func(cmd redis.Cmder)) testbedtest.RoundTrips {
+	return func(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+		for _, cmd := range cmds {
+			if strings.HasPrefix(cmd.Name(), "eval") { // and not the greeting of a new connection
+				seen(cmd)
 			}
 		}
-		if s.seen != nil {
-			for _, cmd := range cmds {
-				if strings.HasPrefix(cmd.Name(), "eval") { // and not the greeting of a new connection
-					s.seen(cmd)
-				}
-			}
-		}
-		return next(ctx, cmds)
+		return send(ctx, cmds)
 	}
 }
 
@@ -137,11 +115,11 @@ func TestRenewerIsBatched(t *testing.T) {
 		rdb := redistest.Client(t, testbedtest.Redis(t))
 		var renewals atomic.Int32
 		sha := script(t, "renew").Hash()
-		rdb.AddHook(spy{seen: func(cmd redis.Cmder) {
+		rdb.AddHook(spy(func(cmd redis.Cmder) {
 			if cmd.Args()[1] == sha {
 				renewals.Add(1)
 			}
-		}})
+		}))
 		l := locker(t, rdb)
 		var holders sync.WaitGroup
 		leave := make(chan struct{})

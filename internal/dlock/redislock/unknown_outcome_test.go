@@ -35,45 +35,33 @@ type straggler struct {
 	after  map[string]bool // other scripts that were called since: the release, the look
 }
 
-// DialHook implements redis.Hook.
-func (*straggler) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (*straggler) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *straggler) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		mine := slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool { return !strings.Contains(cmd.String(), h.key) })
-		if len(mine) == 0 {
-			return next(ctx, cmds)
-		}
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.calls++
-		switch {
-		case h.calls == h.lose:
-			for _, cmd := range cmds {
-				h.late = append(h.late, redis.NewCmd(ctx, cmd.Args()...))
-				cmd.SetErr(os.ErrDeadlineExceeded)
-			}
-			h.script, h.after = scriptOf(mine[0]), map[string]bool{}
-			close(h.lost)
-			return os.ErrDeadlineExceeded
-		case h.calls > h.lose && len(h.after) < 2:
-			for _, cmd := range mine { // which may be sent together
-				if script := scriptOf(cmd); script != h.script {
-					h.after[script] = true
-				}
-			}
-			if len(h.after) >= 2 {
-				defer close(h.arrived)
-				err := next(ctx, cmds)
-				return errors.Join(err, next(ctx, h.late))
-			}
-		}
-		return next(ctx, cmds)
+func (h *straggler) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	mine := slices.DeleteFunc(slices.Clone(cmds), func(cmd redis.Cmder) bool { return !strings.Contains(cmd.String(), h.key) })
+	if len(mine) == 0 {
+		return send(ctx, cmds)
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls++
+	switch {
+	case h.calls == h.lose:
+		h.late = testbedtest.Late(ctx, cmds)
+		h.script, h.after = scriptOf(mine[0]), map[string]bool{}
+		close(h.lost)
+		return testbedtest.Lose(cmds, os.ErrDeadlineExceeded)
+	case h.calls > h.lose && len(h.after) < 2:
+		for _, cmd := range mine { // which may be sent together
+			if script := scriptOf(cmd); script != h.script {
+				h.after[script] = true
+			}
+		}
+		if len(h.after) >= 2 {
+			defer close(h.arrived)
+			err := send(ctx, cmds)
+			return errors.Join(err, send(ctx, h.late))
+		}
+	}
+	return send(ctx, cmds)
 }
 
 // scriptOf returns the digest of the script that cmd runs.
@@ -139,7 +127,7 @@ func TestRequestThatArrivesAfterTheRelease(t *testing.T) {
 				w := waiterOf(t, kind, own, redistest.Client(t, url))
 				loadWait(ctx, t, w, rand.Text())
 				late := &straggler{key: key, lose: w.lose, lost: make(chan struct{}), arrived: make(chan struct{})}
-				own.AddHook(late)
+				own.AddHook(testbedtest.RoundTrips(late.roundTrip))
 				late.run(ctx, t, w, key)
 				start := time.Now()
 				next, err := w.hold(ctx, key)
@@ -230,7 +218,7 @@ func TestReentryAfterALostPoll(t *testing.T) {
 			t.Fatal(err)
 		}
 		late := &straggler{key: key, lose: 3, lost: make(chan struct{}), arrived: make(chan struct{})}
-		own.AddHook(late)
+		own.AddHook(testbedtest.RoundTrips(late.roundTrip))
 		woken := make(chan *dlock.Lease, 1)
 		go func() {
 			lease, err := sleeper.Wait(ctx, held)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -45,27 +44,13 @@ func TestCrashWithoutRestartKeepsTokens(t *testing.T) {
 var errCrash = errors.New("the process has crashed")
 
 // crash makes a command fail, as the end of the process before it would.
-type crash struct{ before string }
-
-// DialHook implements [redis.Hook].
-func (crash) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
-}
-
-// ProcessHook implements [redis.Hook].
-func (c crash) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if cmd.Name() == c.before {
-			cmd.SetErr(errCrash)
-			return errCrash
+func crash(before string) testbedtest.RoundTrips {
+	return func(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+		if cmds[0].Name() == before {
+			return testbedtest.Lose(cmds, errCrash)
 		}
-		return next(ctx, cmd)
+		return send(ctx, cmds)
 	}
-}
-
-// ProcessPipelineHook implements [redis.Hook].
-func (crash) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // A token that was taken and not counted is lost for good.
@@ -76,7 +61,7 @@ func TestCrashBeforeTheCountLosesAToken(t *testing.T) {
 		if err := take(t, process(t, rdb, 2, "b"), key).Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		rdb.AddHook(crash{before: "hincrby"})
+		rdb.AddHook(crash("hincrby"))
 		a := process(t, rdb, 2, "a")
 		if _, err := a.TryAcquire(t.Context(), key); !errors.Is(err, errCrash) {
 			t.Fatalf("TryAcquire = %v, want the crash", err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync/atomic"
 	"testing"
@@ -18,28 +17,12 @@ import (
 )
 
 // lossy loses scripts with so many arguments on their way to the server, until it is healed.
-type lossy struct {
-	args   int
-	healed *atomic.Bool
-}
-
-// DialHook implements redis.Hook.
-func (lossy) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (lossy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// ProcessHook implements redis.Hook.
-func (h lossy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if len(cmd.Args()) == h.args && !h.healed.Load() {
-			err := errors.New("lost on its way")
-			cmd.SetErr(err)
-			return err
+func lossy(args int, healed *atomic.Bool) testbedtest.RoundTrips {
+	return func(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+		if len(cmds[0].Args()) == args && !healed.Load() {
+			return testbedtest.Lose(cmds, errors.New("lost on its way"))
 		}
-		return next(ctx, cmd)
+		return send(ctx, cmds)
 	}
 }
 
@@ -57,7 +40,7 @@ func TestNoLeaseBeforeAMajorityHasTheToken(t *testing.T) {
 			if err := all[i].Set(t.Context(), fenceKey("k"), last, time.Minute).Err(); err != nil {
 				t.Fatal(err)
 			}
-			all[i].AddHook(lossy{raise, new(atomic.Bool)})
+			all[i].AddHook(lossy(raise, new(atomic.Bool)))
 		}
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
@@ -86,7 +69,7 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 		all := make([]redis.UniversalClient, len(s))
 		for i, server := range s {
 			all[i] = client(t, server.URL())
-			all[i].AddHook(lossy{release, &healed})
+			all[i].AddHook(lossy(release, &healed))
 		}
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
@@ -109,36 +92,6 @@ func TestFailedReleaseIsRetried(t *testing.T) {
 	})
 }
 
-// lateReplies delivers every reply late, and sends nothing more once it is cut. A server that
-// lacks a script replies at once: the call is sent again, and both have to fit into its limit.
-type lateReplies struct {
-	delay time.Duration
-	cut   *atomic.Bool
-}
-
-// DialHook implements redis.Hook.
-func (lateReplies) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (lateReplies) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// ProcessHook implements redis.Hook.
-func (h lateReplies) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		if h.cut.Load() {
-			cmd.SetErr(net.ErrClosed)
-			return net.ErrClosed
-		}
-		err := next(ctx, cmd)
-		if !redis.HasErrorPrefix(err, "NOSCRIPT") {
-			<-time.After(h.delay)
-		}
-		return err
-	}
-}
-
 // TestValidityCountsFromBeforeTheRequest holds back the answers to an acquisition and then
 // loses every renewal: the servers have counted from the start.
 func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
@@ -152,7 +105,7 @@ func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 			if err := all[i].Ping(t.Context()).Err(); err != nil { // connected: a greeting that is late would leave a call no time
 				t.Fatal(err)
 			}
-			all[i].AddHook(lateReplies{ttl / 3, &cut})
+			all[i].AddHook(testbedtest.LateReplies(ttl/3, &cut))
 		}
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
@@ -182,36 +135,25 @@ func TestValidityCountsFromBeforeTheRequest(t *testing.T) {
 type lateTake struct {
 	take, release int // how many arguments they have
 	lost          atomic.Bool
-	late          atomic.Pointer[redis.Cmd]
+	late          atomic.Pointer[[]redis.Cmder]
 	delivered     chan struct{}
 }
 
-// DialHook implements redis.Hook.
-func (*lateTake) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessPipelineHook implements redis.Hook.
-func (*lateTake) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
-}
-
-// ProcessHook implements redis.Hook.
-func (h *lateTake) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		switch n := len(cmd.Args()); {
-		case n == h.take && h.lost.CompareAndSwap(false, true):
-			h.late.Store(redis.NewCmd(context.WithoutCancel(ctx), cmd.Args()...))
-			cmd.SetErr(os.ErrDeadlineExceeded)
-			return os.ErrDeadlineExceeded
-		case n == h.release:
-			err := next(ctx, cmd)
-			if late := h.late.Swap(nil); late != nil {
-				defer close(h.delivered)
-				return errors.Join(err, next(ctx, late))
-			}
-			return err
+func (h *lateTake) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	switch n := len(cmds[0].Args()); {
+	case n == h.take && h.lost.CompareAndSwap(false, true):
+		late := testbedtest.Late(ctx, cmds)
+		h.late.Store(&late)
+		return testbedtest.Lose(cmds, os.ErrDeadlineExceeded)
+	case n == h.release:
+		err := send(ctx, cmds)
+		if late := h.late.Swap(nil); late != nil {
+			defer close(h.delivered)
+			return errors.Join(err, send(ctx, *late))
 		}
-		return next(ctx, cmd)
+		return err
 	}
+	return send(ctx, cmds)
 }
 
 // A take with an unknown vote arrives after the release found nothing. The server is asked again, and not blocked for
@@ -226,7 +168,7 @@ func TestLateTakeIsRolledBack(t *testing.T) {
 			all[i] = client(t, server.URL())
 		}
 		h := &lateTake{take: 3 + 4 + 4, release: 3 + 2 + 2, delivered: make(chan struct{})}
-		all[0].AddHook(h)
+		all[0].AddHook(testbedtest.RoundTrips(h.roundTrip))
 		l, err := redlock.New(all, redlock.Config{TTL: ttl})
 		if err != nil {
 			t.Fatal(err)

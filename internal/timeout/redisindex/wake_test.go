@@ -98,8 +98,13 @@ func TestWakeSurvivesASilentNetwork(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	proxy := testbedtest.StartProxy(t, server.Addr())
-	rdb, dialed := client(t, "redis://"+proxy.Addr()), dials(make(chan struct{}, 100))
-	rdb.AddHook(dialed)
+	rdb, dialed := client(t, "redis://"+proxy.Addr()), make(chan struct{}, 100)
+	rdb.AddHook(testbedtest.Dials(func(net.Conn) {
+		select {
+		case dialed <- struct{}{}:
+		default:
+		}
+	}))
 	x := index(t, rdb, redisindex.Config{})
 	from := index(t, client(t, server.URL()), redisindex.Config{})
 	s := x.Shards("kind", partition)[0]
@@ -119,25 +124,6 @@ func TestWakeSurvivesASilentNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	expectWake(t, from, s, id, wake, &at)
-}
-
-// dials gets something for every new connection.
-type dials chan struct{}
-
-func (d dials) DialHook(next redis.DialHook) redis.DialHook {
-	return func(ctx context.Context, network, addr string) (net.Conn, error) {
-		select {
-		case d <- struct{}{}:
-		default:
-		}
-		return next(ctx, network, addr)
-	}
-}
-
-func (dials) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
-
-func (dials) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // received returns the next moment of a channel.

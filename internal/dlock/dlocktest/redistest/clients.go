@@ -63,7 +63,7 @@ func Proxied(t testing.TB, url string) (redis.UniversalClient, dlocktest.Link) {
 func Watched(t testing.TB, rdb redis.UniversalClient) redis.UniversalClient {
 	t.Helper()
 	crossed := &crossSlots{}
-	rdb.AddHook(crossed)
+	rdb.AddHook(testbedtest.RoundTrips(crossed.roundTrip))
 	t.Cleanup(func() {
 		if n := crossed.n.Load(); n > 0 {
 			t.Errorf("%d commands had keys of several slots", n)

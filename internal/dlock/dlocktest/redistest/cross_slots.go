@@ -12,33 +12,14 @@ import (
 // crossSlots counts commands that a cluster refuses, or would refuse, because of their keys.
 type crossSlots struct{ n atomic.Int64 }
 
-// DialHook implements redis.Hook.
-func (*crossSlots) DialHook(next redis.DialHook) redis.DialHook { return next }
-
-// ProcessHook implements redis.Hook.
-func (h *crossSlots) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
-	return func(ctx context.Context, cmd redis.Cmder) error {
-		err := next(ctx, cmd)
-		h.look(cmd)
-		return err
-	}
-}
-
-// ProcessPipelineHook implements redis.Hook.
-func (h *crossSlots) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
-		for _, cmd := range cmds {
-			h.look(cmd)
+func (h *crossSlots) roundTrip(ctx context.Context, cmds []redis.Cmder, send redis.ProcessPipelineHook) error {
+	err := send(ctx, cmds)
+	for _, cmd := range cmds {
+		if redis.HasErrorPrefix(cmd.Err(), "CROSSSLOT") || redis.HasErrorPrefix(err, "CROSSSLOT") || !oneTag(cmd) {
+			h.n.Add(1)
 		}
-		return err
 	}
-}
-
-func (h *crossSlots) look(cmd redis.Cmder) {
-	if redis.HasErrorPrefix(cmd.Err(), "CROSSSLOT") || !oneTag(cmd) {
-		h.n.Add(1)
-	}
+	return err
 }
 
 // Calls returns how many calls of a script a command has. Only redisx puts an argument of type uint32 into a command
