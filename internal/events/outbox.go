@@ -114,7 +114,10 @@ func (o *outbox) run(ctx context.Context) {
 		}
 		select {
 		case <-o.wake:
-			backoff.Sleep(ctx, max(collect, between-time.Since(last)))
+			select {
+			case <-time.After(max(collect, between-time.Since(last))):
+			case <-ctx.Done():
+			}
 		case <-ctx.Done():
 		}
 	}
