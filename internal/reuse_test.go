@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 const reusePage = "../docs/how-to/reuse-a-package.md"

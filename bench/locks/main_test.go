@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"example.com/shop/bench/measure"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 func TestQuickRunHasARowForEverybody(t *testing.T) {

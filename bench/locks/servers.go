@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/bench/measure"
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // servers are what everything runs on. Those alongside Redis are started when they are

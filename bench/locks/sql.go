@@ -16,8 +16,8 @@ import (
 
 	"example.com/shop/bench/measure"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // database is one with the table of sqllock.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // zookeeperStore is zklock alongside the Lock of the client library that it is built on.

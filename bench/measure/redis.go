@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // PoolSize lets 32 callers of one client have a connection each.

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"example.com/shop/bench/throughput"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // The test binary is an instance of a library, as the program is.

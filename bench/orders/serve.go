@@ -16,9 +16,9 @@ import (
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"

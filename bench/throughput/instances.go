@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	customers "example.com/shop/internal/buyers"
-	"example.com/shop/internal/fleet"
+	customers "example.com/shop/internal/show/buyers"
+	"example.com/shop/internal/show/fleet"
 )
 
 // start starts instances of a program.

@@ -14,7 +14,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 	"github.com/valyala/fasthttp"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // buyers are the connections that make the load.

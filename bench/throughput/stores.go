@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // stores are the servers of a run.

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	customers "example.com/shop/internal/buyers"
-	"example.com/shop/internal/fleet"
+	customers "example.com/shop/internal/show/buyers"
+	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/sqlstore"
 )
 

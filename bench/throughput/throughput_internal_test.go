@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // Each client of a host looks for idle connections until it has none, up to a minute later.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/bench/measure"
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 const (

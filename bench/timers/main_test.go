@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/bench/measure"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // The cells that wait seconds for asynq are left out.

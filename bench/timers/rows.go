@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/bench/measure"
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/timeout"
 )
 

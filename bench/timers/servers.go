@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"example.com/shop/bench/measure"
+	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed"
 )
 
 // servers are what everything runs on.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // databaseCommands are all that work on a database, but serve and demo.

@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"example.com/shop/internal/cli"
-	"example.com/shop/internal/demo"
-	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/show/demo"
+	"example.com/shop/internal/show/fleet"
 )
 
 // demoCommand holds a flash sale by every strategy and exits with its verdict.

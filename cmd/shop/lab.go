@@ -6,9 +6,9 @@ import (
 	"os"
 
 	"example.com/shop/internal/cli"
-	"example.com/shop/internal/controlroom"
-	"example.com/shop/internal/fleet"
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/show/controlroom"
+	"example.com/shop/internal/show/fleet"
+	"example.com/shop/internal/show/lab"
 )
 
 // labCommand opens the control room. Its subcommands are experiments.

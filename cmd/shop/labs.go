@@ -10,7 +10,7 @@ import (
 	"text/tabwriter"
 
 	"example.com/shop/internal/cli"
-	"example.com/shop/internal/lab"
+	"example.com/shop/internal/show/lab"
 )
 
 // listLabsCommand lists the labs.

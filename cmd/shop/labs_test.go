@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"example.com/shop/internal/cli"
-	"example.com/shop/internal/lab"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/show/lab"
 )
 
 // scripted returns labs whose findings are known: each has the name of its outcome.

@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/app"
 	"example.com/shop/internal/cli"
-	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/stock"
 )
 

@@ -11,9 +11,9 @@ import (
 
 	"go.uber.org/goleak"
 
-	"example.com/shop/internal/fleet"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 )
 

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/backoff"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 const (

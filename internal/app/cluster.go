@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/cluster/zkcluster"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
-	"example.com/shop/internal/zookeeper"
 )
 
 const (

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // TestOrdersDoNotWaitForEvents: Redis takes what is sent and never answers, and the queue in front of it has long been full. Orders are placed,

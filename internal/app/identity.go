@@ -7,12 +7,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/broadcast"
-	"example.com/shop/internal/broadcast/membus"
-	"example.com/shop/internal/broadcast/redisbus"
+	"example.com/shop/internal/events/broadcast"
+	"example.com/shop/internal/events/broadcast/membus"
+	"example.com/shop/internal/events/broadcast/redisbus"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/sqlstore"
 )
 

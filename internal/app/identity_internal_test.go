@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/broadcast"
+	"example.com/shop/internal/events/broadcast"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // An instance refuses a key that another process has revoked, although the key has just worked. It does so after the

@@ -9,15 +9,15 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/dlock/permits"
+	"example.com/shop/internal/dlock/permits/redispermits"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/httpapi/ratelimit"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
-	"example.com/shop/internal/permits/redispermits"
-	"example.com/shop/internal/ratelimit"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/stock/waitlist"
 	"example.com/shop/internal/telemetry"
-	"example.com/shop/internal/waitlist"
 )
 
 const (

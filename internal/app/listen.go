@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"net"
 
-	"example.com/shop/internal/fleet"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/show/fleet"
 )
 
 // canListen listens on the addresses of c for a moment and closes them. A bad address so ends the start before a store is opened,

@@ -17,12 +17,12 @@ import (
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/redisstock"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/stock/redisstock"
 	"example.com/shop/internal/telemetry"
-	"example.com/shop/internal/zookeeper"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
 )

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestOldIdempotencyKeysArePurged when they are a day old, by the leader and nobody else.

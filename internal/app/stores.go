@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // validAddress returns what is wrong with the address of a listener.

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/sqlstore"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // The verdict is the exit code, and the JSON form has it too.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"example.com/shop/internal/cli"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // watchEvery is the poll interval of shop config watch.

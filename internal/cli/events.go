@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/app"
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/events"
+	"example.com/shop/internal/platform/backoff"
 )
 
 const (

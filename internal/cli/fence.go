@@ -14,9 +14,9 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/dlock/zklock"
+	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/zookeeper"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A rebase that does not apply is refused in one line, and changes nothing.

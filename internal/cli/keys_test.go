@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/identity"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func TestKeysBadCommandLines(t *testing.T) {

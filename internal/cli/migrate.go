@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/app"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/sqlstore"
 )
 

@@ -8,8 +8,8 @@ import (
 	"iter"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Election is one instance as a candidate and as an observer. It is safe for concurrent use; each call of Campaign is a

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Place is the entry of one member in a store. A backend gives one to [Enter], which

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // readers ask through the balancer all the time.

@@ -10,8 +10,8 @@ import (
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // releasedByOthers returns the orders whose units were released by another instance than the one of that name.

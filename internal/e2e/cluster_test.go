@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // stateOf returns the cluster as the instance at url knows it.

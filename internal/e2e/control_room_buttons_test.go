@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // roomState is what a room says of its processes and stores.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // The page counts leases that two instances used at the same time. Turns of one instance, other SKUs and leases after each

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"example.com/shop/internal/events"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // page watches events, as one that is open somewhere: from one instance to the next, with the id that came last.

@@ -15,8 +15,8 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestStreamsEndWithTheInstance, in order and soon, after its balancer could notice.

@@ -15,7 +15,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestEventsReachEveryInstance: what happens at one of three is seen by those who follow another one.

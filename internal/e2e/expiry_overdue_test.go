@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // keptWithin bounds the p99 of orders that are placed alongside a mass of expiries. A batch keeps

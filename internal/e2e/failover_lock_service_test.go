@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // unavailable returns the strategies whose lock service is unavailable to the instance.

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // priced is a shop whose faults are priced: two instances, the services that they use, and buyers.

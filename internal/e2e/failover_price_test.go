@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // faultsPage is the table that `make soak` writes.

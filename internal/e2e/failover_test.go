@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // Instances work with a Redis behind Sentinel and with a cluster. After the server with the lock has died, they sell

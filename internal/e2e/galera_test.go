@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // Another node is refused while an instance writes to a node of a Galera cluster, and accepted once that has stopped. With

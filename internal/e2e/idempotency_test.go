@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // alike fails the test unless all answers are the given status, the same place and the same bytes.

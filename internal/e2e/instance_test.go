@@ -16,8 +16,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/fleet"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/fleet"
 )
 
 // instance is a process that serves.

@@ -14,8 +14,8 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"example.com/shop/internal/lab"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/lab"
 )
 
 // Every lab shows its effect, and its cure works. A machine that is too busy may make a run inconclusive, which is tried once more.

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // mall is two instances that sell SKUs with a fault and SKUs without one. Orders of the first instance expire after

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // quality is how other SKUs do while a fault lasts, alongside the time before and after it.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // distant returns the URL of a proxy that delays all data that is sent to the database.

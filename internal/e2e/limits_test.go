@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // The requests, open orders and units of one customer are bounded over all instances, without effect on other

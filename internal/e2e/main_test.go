@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // program is the shop, built as this test is: with the race detector if the test has it.

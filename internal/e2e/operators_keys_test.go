@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // migrated prepares a database.

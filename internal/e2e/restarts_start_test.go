@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // waits is what a starting instance logs while it waits for a store.

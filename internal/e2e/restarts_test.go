@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // shoppers buy, pay and cancel all the time, each request with a key of its own, and keep

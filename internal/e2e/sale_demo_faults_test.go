@@ -16,13 +16,13 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/demo"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/demo"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // watcher calls seen once, when a line that begins with what has been written.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/shop/internal/demo"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/demo"
 )
 
 // A thousand customers want ten units, up to a hundred at a time, from three instances. Ten get one,

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 var screenshots = flag.String("screenshots", "", "`FOLDER` to write the pictures of the control room to: make screenshots")

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // Three instances sell by redis-cohort through faults, while customers buy and cancel. A leader is stopped beyond its

@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // ZooKeeper and etcd count their fences from the start when they have lost their data. The

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // version010 is the commit of version 0.1.0.

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // waiter sends an order of a in the background, again while all permits are in use, and returns

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 const (

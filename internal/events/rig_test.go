@@ -14,7 +14,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/memlog"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"github.com/gin-gonic/gin"
 
-	"example.com/shop/internal/controlroom/page"
+	"example.com/shop/internal/httpapi/page"
 )
 
 // serveControlRoom adds the control room, a page on top of the API and the event stream. Its files have no secrets.

@@ -11,11 +11,11 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"example.com/shop/internal/ratelimit"
+	"example.com/shop/internal/httpapi/ratelimit"
 )
 
 // Rates limits the orders and extensions of a customer; [*ratelimit.Limiter] implements it.

@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
+	"example.com/shop/internal/httpapi/ratelimit"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/ratelimit"
 )
 
 // requestState is the state of a request that each middleware adds to for the

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"example.com/shop/internal/party"
+	"example.com/shop/internal/platform/party"
 )
 
 // MaxLife is the longest that a key can be made to last, unless it lasts for ever.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/stock"
 )
 

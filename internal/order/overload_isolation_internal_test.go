@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/stock"
 )
 

@@ -10,10 +10,10 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/idempotency"
-	"example.com/shop/internal/party"
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/party"
 	"example.com/shop/internal/stock"
 )
 

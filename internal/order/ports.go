@@ -4,10 +4,10 @@ import (
 	"context"
 	"time"
 
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/idempotency"
-	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/waitlist"
+	"example.com/shop/internal/stock/waitlist"
 )
 
 // Request is an order that is about to be committed, and then what became of

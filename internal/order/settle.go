@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"example.com/shop/internal/party"
+	"example.com/shop/internal/platform/party"
 )
 
 // Pay confirms a pending order. Paying a confirmed order again with the same payment returns it unchanged. Errors:

@@ -8,7 +8,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/waitlist"
+	"example.com/shop/internal/stock/waitlist"
 )
 
 // ErrStopping says that the order was waiting for units when the service was about to stop. It

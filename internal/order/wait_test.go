@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/waitlist"
+	"example.com/shop/internal/stock/waitlist"
 )
 
 // waiting returns a service whose customers can wait for units, which setup's stores have

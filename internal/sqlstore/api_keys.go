@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 var _ identity.Store = (*Store)(nil)

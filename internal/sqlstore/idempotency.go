@@ -14,7 +14,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // An instance that is paused within a transaction keeps no row locked for long. Connections that were idle for as long

@@ -3,9 +3,9 @@ package sqlstore
 import (
 	"testing"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A poll returns which rows are free. It waits for none, and sees every write to them.

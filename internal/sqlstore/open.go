@@ -14,7 +14,7 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/sqlstore/bulkhead"
 )
 

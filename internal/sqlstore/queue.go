@@ -9,7 +9,7 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/timeout"
 )
 

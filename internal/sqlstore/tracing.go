@@ -11,7 +11,7 @@ import (
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // traced returns a pool of c's connections. If tp is not nil, every statement in a sampled span has a span of its own.

@@ -9,9 +9,9 @@ import (
 
 	"gorm.io/gorm"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/stock"
 )
 

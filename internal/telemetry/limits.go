@@ -3,7 +3,7 @@ package telemetry
 import (
 	"go.opentelemetry.io/otel/metric"
 
-	"example.com/shop/internal/permits"
+	"example.com/shop/internal/dlock/permits"
 )
 
 // WatchPermits registers metrics of the permits of this instance.

@@ -15,10 +15,10 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/telemetry"
 )

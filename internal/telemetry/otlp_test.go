@@ -16,8 +16,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/telemetry"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // receiver is an OTLP receiver that remembers which paths were posted to.

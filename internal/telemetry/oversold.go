@@ -10,7 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/stock"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	_ "github.com/glebarez/go-sqlite"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 	"example.com/shop/internal/timeout/sqltimers"

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Queue schedules timers and calls handlers when they are due. It is safe for

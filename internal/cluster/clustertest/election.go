@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func electionCases() []testCase {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/testbed"
+	"example.com/shop/internal/platform/testbed"
 )
 
 // event is what an instance in a process of its own reports.

@@ -10,9 +10,9 @@ import (
 	mathrand "math/rand/v2"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Election implements [cluster.Election] by one row: who leads, in which term, and until when. Its candidates poll.

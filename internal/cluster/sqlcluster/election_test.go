@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // engines runs f on a file and on a server.

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // An instance leads. Each transaction of its work begins with the row of its term, so a former leader is refused.

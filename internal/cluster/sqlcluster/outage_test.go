@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/sqlcluster"
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // The database is unavailable to all instances for longer than rows last. No list without live members is reported as

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // forget is how long after its end the row of a member is kept.

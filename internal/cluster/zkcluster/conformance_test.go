@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/zkcluster"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // ttl is the timeout of the sessions of the tests. Four ticks of the server would do,

@@ -7,9 +7,9 @@ import (
 	"iter"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Election implements [cluster.Election] as a lock: a term is a lease, and its number the fencing token. The lock says

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/zkcluster"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestFirstOfANameCounts has several nodes of one name, as there are for a moment when

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // Announce publishes l until ctx ends. Then it deletes the announcement, in bounded time, and returns nil or the error.

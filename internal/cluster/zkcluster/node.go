@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // errOver means that a wait has lasted for as long as it may.

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // place implements [cluster.Place]: a node among those of the members.

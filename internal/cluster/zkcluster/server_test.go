@@ -11,8 +11,8 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/cluster/clustertest"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // fleet is some instances that are members, lead, write and watch.

@@ -13,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // Entries implements [cluster.ConfigStore]. A reading is one request for the names and

@@ -9,7 +9,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // soon bounds one attempt: a third of the session's timeout, so that a failure is known before the session is over.

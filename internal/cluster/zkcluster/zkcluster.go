@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // Config is the configuration of a [Cluster]. How long an instance that has died is

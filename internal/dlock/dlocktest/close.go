@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // closeEndsAllLeases closes a client with leases out, while others wait for their keys. The leases are new, renewed,

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func blackHole(ctx context.Context, t testing.TB, h Harness, key string) {

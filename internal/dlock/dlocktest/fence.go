@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func fenceIncreases(ctx context.Context, t testing.TB, h Harness, key string) {

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func tryAcquireHeld(ctx context.Context, t testing.TB, h Harness, key string) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

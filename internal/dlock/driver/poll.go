@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Poll repeats try until it returns anything but [dlock.ErrHeld], or ctx ends. It is

@@ -7,9 +7,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/platform/backoff"
 )
 
 func TestPollSpreadsAttempts(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // The tests of this file run the wrong variant, the Mutex of etcd's own library, alongside the right one. So they

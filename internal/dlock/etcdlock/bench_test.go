@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // taker takes a key and returns how to release it.

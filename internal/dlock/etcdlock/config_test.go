@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestConfigIsChecked(t *testing.T) {

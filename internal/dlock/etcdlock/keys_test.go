@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // A key without a meaning to etcd is one to this package.

@@ -17,8 +17,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestNothingIsLeftBehind has many waiters give up at random moments, on a server of their own. In the end the server

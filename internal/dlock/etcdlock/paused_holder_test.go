@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // holderServer names the variable with the server's address for the process of a paused holder.

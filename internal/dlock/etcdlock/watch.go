@@ -9,8 +9,8 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // notifier has the watches of one client, all on one stream. The first watch starts its two goroutines, which send

@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/otellock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 const ttl = 10 * time.Second

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // granted is one grant.

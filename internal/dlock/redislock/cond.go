@@ -8,7 +8,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // Cond is [dlock.Cond] for the keys of one [Locker]. Clients of one store that

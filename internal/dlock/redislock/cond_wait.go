@@ -8,7 +8,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // Wait implements [dlock.Cond]. Like a waiter in the queue, it shows itself every

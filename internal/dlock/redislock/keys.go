@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // Every key of a lock is built here. All keys of one lock have the same hash

@@ -6,7 +6,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestKeysThatBreakTheHashTag(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestValidityOfANotifiedGrant sends grants by hand to a waiter that has lost every other contact. A grant is valid

@@ -9,12 +9,12 @@ import (
 	"github.com/anishathalye/porcupine"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // counting is the textbook lock with a bare counter for a fencing token, and with a release

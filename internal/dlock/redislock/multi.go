@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // AcquireAll implements [dlock.MultiLocker]. If all keys are free, that is one round trip. Otherwise it releases those

@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // straggler times a request out and delivers it later: after the first poll for

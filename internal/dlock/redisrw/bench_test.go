@@ -8,7 +8,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redisrw"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // BenchmarkRW is a pair of acquire and release: of one reader, of one writer, and of 16 goroutines of which every fourth

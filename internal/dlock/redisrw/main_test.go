@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 const ttl = redistest.TTL

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // BenchmarkSemaphore takes one permit and releases it. Each goroutine has a key of its own, or 32 goroutines of one

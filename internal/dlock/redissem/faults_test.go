@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // validPermits counts the permits of leases that their holders consider valid: neither lost nor about to be released.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // The script is a constant that cannot be declared so.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // renew is what the Renewer calls: one script for the grants of one key, all

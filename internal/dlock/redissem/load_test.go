@@ -17,8 +17,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // enter is what a resource does that counts its users, per process: KEYS[1] hash

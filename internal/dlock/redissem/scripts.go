@@ -3,7 +3,7 @@ package redissem
 import (
 	"embed"
 
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 //go:embed lua

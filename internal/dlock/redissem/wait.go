@@ -9,7 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/dlock/rediswait"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // attempt is one call of Acquire or TryAcquire. Its owner is new, so that asking

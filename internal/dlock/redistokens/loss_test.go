@@ -10,8 +10,8 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redistokens"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // These tests show the losses that the comment of [redistokens.Tokens] lists. Package redissem has none of them.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // ErrNoToken means that TryAcquire found no free token.

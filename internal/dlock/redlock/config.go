@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Config is the configuration of a [Locker]. All clients of a lock need the same TTL

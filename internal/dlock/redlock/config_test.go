@@ -8,8 +8,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"example.com/shop/internal/dlock/redlock"
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestNewRefuses(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 // Inspect implements [dlock.Inspector]. A key is held if a majority says so. There is no

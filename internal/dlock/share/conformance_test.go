@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/share"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // retryPause is the longest first pause between two attempts of a statement.

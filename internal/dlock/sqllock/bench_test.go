@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // engines runs a benchmark on MariaDB as in production, on one that does not flush its

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 )
 
 // Config is the configuration of a [Locker].

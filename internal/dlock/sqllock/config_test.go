@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func TestNewRefuses(t *testing.T) {

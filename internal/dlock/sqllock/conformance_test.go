@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/sqldb"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // ttl is what the leases of the tests have. A tenth of it, and a third, are times within

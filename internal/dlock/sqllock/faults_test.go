@@ -11,8 +11,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // A transient error is retried; any other error is returned at once.

@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // Locker locks keys in a database. Close it to wait for what it does in the background.

@@ -7,7 +7,7 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 const holderStore = "SHOP_TEST_HOLDER_SQL"

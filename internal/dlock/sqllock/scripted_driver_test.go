@@ -8,7 +8,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 func scripted(t testing.TB) (*sqllock.Locker, *testbedtest.SQLScript, *sqllock.Locker, *sql.DB) {

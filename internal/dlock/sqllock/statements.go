@@ -3,7 +3,7 @@ package sqllock
 import (
 	"strings"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // statements are the queries for an engine. %now is the time in microseconds since 1970, read once per statement.

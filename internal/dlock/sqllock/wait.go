@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // waiter waits for a key that another owner has.

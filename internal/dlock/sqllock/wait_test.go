@@ -11,10 +11,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // A waiter whose attempt got no answer finds its grant by its next poll.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // enter takes a place in the queue and waits until it is the first, as often as

@@ -13,8 +13,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // mutex is a lock of one key, of this package or of the client library.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // grant is a node that is the first, and whose lease has not ended.

@@ -6,9 +6,9 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // The servers may shorten a session, and report that on connection, which may be after the Locker was made. A holder

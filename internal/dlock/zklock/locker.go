@@ -7,7 +7,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // Locker locks keys in ZooKeeper.

@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // queue is the common part of Locker and RW: nodes in a row, each of which waits for the last conflicting node before

@@ -12,7 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // RW is [dlock.RWLocker] on ZooKeeper. Readers and writers share one queue, first come, first served. A writer waits

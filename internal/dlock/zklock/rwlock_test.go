@@ -9,8 +9,8 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/testbed/testbedtest"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 func TestRW(t *testing.T) {

@@ -3,7 +3,7 @@ package zklock
 import (
 	"sync"
 
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // maxUncontended bounds the memory for keys that are used once.

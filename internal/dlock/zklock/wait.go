@@ -8,9 +8,9 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"example.com/shop/internal/backoff"
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/zookeeper"
+	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // event is what ends a wait.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/fleet"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/fleet"
 )
 
 // instance is a process of the program whose blocks are counted.

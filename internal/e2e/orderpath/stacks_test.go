@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // entries has how often the path enters a package from another one.

@@ -11,9 +11,9 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // processorTime returns the seconds of user time that a Redis has used.

@@ -21,7 +21,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/events"
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/events"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestDisconnectedListenersAreRemoved: half of many clients stop reading without a notice. They are disconnected, and

@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // station is an instance that has nothing but events, on a real socket.

@@ -16,7 +16,7 @@ import (
 	"example.com/shop/internal/events/memlog"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // TestRevocationEndsStreamsAtOnce: the instance is notified that a key was revoked. Its streams end then, though no heartbeat is

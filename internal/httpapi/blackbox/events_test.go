@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // heartbeat is how often streams of a station show that they live.

@@ -17,10 +17,10 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
 	"example.com/shop/internal/stock"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // described returns the lines below a heading of the description of the API.

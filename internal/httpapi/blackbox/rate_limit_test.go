@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/httpapi/ratelimit"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/permits"
-	"example.com/shop/internal/ratelimit"
 	"example.com/shop/internal/stock"
 )
 

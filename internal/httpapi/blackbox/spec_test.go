@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/party"
+	"example.com/shop/internal/platform/party"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )

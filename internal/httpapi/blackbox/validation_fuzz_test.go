@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/party"
+	"example.com/shop/internal/platform/party"
 	"example.com/shop/internal/stock"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // victims is a gorm plugin that counts the statements that failed because of a deadlock, and

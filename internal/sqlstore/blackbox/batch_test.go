@@ -13,8 +13,8 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // batches is a store that counts what is committed together, and forgets the outcome of

@@ -9,10 +9,10 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // engines runs f on every engine, each time with the URL of an empty database.

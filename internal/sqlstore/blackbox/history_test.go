@@ -15,8 +15,8 @@ import (
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/order/ordertest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Clients of two instances buy, pay, cancel, extend and read orders that expire meanwhile. One sequence of events

@@ -17,8 +17,8 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // The replies to all COMMITs are lost. By its key each request has one effect, and the stored answer.

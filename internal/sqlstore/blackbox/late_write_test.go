@@ -11,8 +11,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A holder whose lease has expired writes before the new holder reads: the new holder sees the write. After that, the

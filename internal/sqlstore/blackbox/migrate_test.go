@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A migration that ended in the middle, wherever that was, is taken up again, and keeps what

@@ -13,8 +13,8 @@ import (
 
 	"github.com/glebarez/sqlite"
 
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 func TestOpenNamesTheAddressAndNoPassword(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A connection of Ping is cut: during a request, while nobody uses it, by the server, or without notice. The database

@@ -8,7 +8,7 @@ import (
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // rawDB opens a database without a store.

@@ -6,9 +6,9 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/sqllock"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // Units are sold, and locks taken, at a server whose settings are not those on which the statements rely.

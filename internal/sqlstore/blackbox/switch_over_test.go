@@ -12,10 +12,10 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/testbed"
-	"example.com/shop/internal/testbed/testbedtest"
 )
 
 // A primary is demoted, and the address leads new connections to its replica. The old connections stay open at a server

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // Group keeps a SKU whose row is locked, or wanted by many, from using up the connections. Per SKU a process has

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"example.com/shop/internal/backoff"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/stock"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 )
 

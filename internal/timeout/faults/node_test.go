@@ -12,8 +12,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisx"
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
 	"example.com/shop/internal/timeout/sqltimers"

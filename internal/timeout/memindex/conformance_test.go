@@ -4,7 +4,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"example.com/shop/internal/testbed/testbedtest"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/memindex"
 	"example.com/shop/internal/timeout/timeouttest"

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/redisx"
+	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/timeout"
 )
 

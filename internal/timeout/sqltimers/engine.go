@@ -3,7 +3,7 @@ package sqltimers
 import (
 	"strings"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 )
 
 // engine forms the statements for an engine.

@@ -1,6 +1,6 @@
 package sqltimers
 
-import "example.com/shop/internal/sqldb"
+import "example.com/shop/internal/platform/sqldb"
 
 // Schema returns the statements that create the tables. They may be run again, and do nothing then.
 func Schema(e *sqldb.Engine) []string {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"example.com/shop/internal/sqldb"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/timeout"
 )
 

@@ -1,0 +1,153 @@
+package redisbus_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/events/broadcast"
+	"example.com/shop/internal/events/broadcast/broadcasttest"
+	"example.com/shop/internal/events/broadcast/redisbus"
+	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+func TestMain(m *testing.M) {
+	redis.SetLogger(silent{}) // it would report each of the faults
+	testbedtest.Main(m)
+}
+
+// silent is a logger of go-redis.
+type silent struct{}
+
+// Printf implements its interface.
+func (silent) Printf(context.Context, string, ...any) {}
+
+// client returns a client until the test ends.
+func client(t testing.TB, url string) redis.UniversalClient {
+	t.Helper()
+	rdb, err := redisx.New(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// open returns a bus that passes its errors to report.
+func open(t testing.TB, rdb redis.UniversalClient, report func(error)) *redisbus.Bus {
+	t.Helper()
+	b, err := redisbus.New(rdb, report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func ignore(error) {}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	t.Run("standalone", func(t *testing.T) {
+		t.Parallel()
+		broadcasttest.Run(t, harness(testbedtest.Redis(t)))
+	})
+	t.Run("sentinel", func(t *testing.T) {
+		t.Parallel()
+		broadcasttest.Run(t, harness(sentinelURL(testbedtest.StartSentinel(t, testbed.SentinelConfig{}))))
+	})
+	t.Run("cluster", func(t *testing.T) {
+		t.Parallel()
+		broadcasttest.Run(t, harness(clusterURL(testbedtest.StartCluster(t, testbed.ClusterConfig{}))))
+	})
+}
+
+func sentinelURL(s *testbed.Sentinel) string {
+	return "redis+sentinel://" + strings.Join(s.SentinelAddrs(), ",") + "/" + s.MasterName()
+}
+
+func clusterURL(c *testbed.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
+
+// harness gives each bus a client of its own.
+func harness(url string) broadcasttest.Harness {
+	var connections sync.Map // by bus
+	return broadcasttest.Harness{
+		Open: func(t testing.TB, n int) (buses []broadcast.Bus) {
+			t.Helper()
+			for range n {
+				rdb, c := client(t, url), new(dialed)
+				if cluster, ok := rdb.(*redis.ClusterClient); ok {
+					cluster.OnNewNode(func(node *redis.Client) { node.AddHook(testbedtest.Dials(c.add)) })
+				} else {
+					rdb.AddHook(testbedtest.Dials(c.add))
+				}
+				b := open(t, rdb, ignore)
+				connections.Store(b, c)
+				buses = append(buses, b)
+			}
+			return buses
+		},
+		Interrupt: func(t testing.TB, b broadcast.Bus) {
+			t.Helper()
+			v, _ := connections.Load(b)
+			if c, ok := v.(*dialed); ok {
+				c.cut()
+			}
+		},
+	}
+}
+
+// dialed has the connections of a client.
+type dialed struct {
+	mu  sync.Mutex
+	all []net.Conn
+}
+
+func (d *dialed) cut() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range d.all {
+		c.Close()
+	}
+	d.all = nil
+}
+
+func (d *dialed) add(c net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.all = append(d.all, c)
+}
+
+func TestNewRefusesAClientThatRepeats(t *testing.T) {
+	t.Parallel()
+	rdb := redis.NewClient(&redis.Options{})
+	defer rdb.Close()
+	if _, err := redisbus.New(rdb, ignore); err == nil {
+		t.Error("a client that repeats commands is accepted")
+	}
+}
+
+// Redis does not separate the channels of its databases.
+func TestDatabasesAreSeparate(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	for _, database := range []string{"/0", "/1"} {
+		b := open(t, client(t, "redis://"+server.Addr()+database), ignore)
+		r := broadcasttest.Read(t, b, "topic")
+		defer func() {
+			if e := r.Next(t); e.Payload != database {
+				t.Errorf("database %s received %+v", database, e)
+			}
+		}()
+		defer func() {
+			if err := b.Publish(t.Context(), "topic", database); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+}

@@ -1,0 +1,40 @@
+package backoff_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/shop/internal/platform/backoff"
+)
+
+func TestSleepTakesItsTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !backoff.Sleep(t.Context(), time.Second) || time.Since(began) != time.Second {
+			t.Errorf("Sleep took %v, want 1s", time.Since(began))
+		}
+		began = time.Now()
+		alive, took := backoff.Jitter(t.Context(), time.Second), time.Since(began)
+		if !alive || took < time.Second/2 || took > time.Second {
+			t.Errorf("Jitter took %v, want 0.5s to 1s", took)
+		}
+		if !backoff.Jitter(t.Context(), 0) {
+			t.Error("Jitter without a time failed")
+		}
+	})
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		began := time.Now()
+		if backoff.Sleep(ctx, time.Hour) || time.Since(began) != time.Second {
+			t.Errorf("Sleep took %v, want the second of its context", time.Since(began))
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package redisx_test
+
+import (
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/platform/redisx"
+)
+
+func TestNewByURL(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"redis://h:1/2":                         true,
+		"rediss://h:1":                          true,
+		"redis+sentinel://h:1,h:2/main":         true,
+		"redis+sentinel://u:p@h:1/main":         true,
+		"redis+sentinel://h:1,h:2":              false,
+		"redis+cluster://h:1,h:2,h:3":           true,
+		"rediss+cluster://u:p%40@h:1":           true,
+		"redis+cluster://h":                     false,
+		"redis+other://h:1":                     false,
+		"http+cluster://h:1":                    false,
+		"redis+sentinel://h:1,nothing/main":     false,
+		"http://h:1":                            false,
+		"h:1":                                   false,
+		"redis://h:1/2?max_retries=3&unknown=1": false,
+	} {
+		rdb, err := redisx.New(address)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+		if err != nil {
+			continue
+		}
+		if err := redisx.Check(rdb); err != nil {
+			t.Errorf("%s: Check refuses the client: %v", address, err)
+		}
+		rdb.Close()
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		retries   int
+		deadlines bool
+		ok        bool
+	}{
+		"as required":       {-1, true, true},
+		"defaults":          {0, false, false},
+		"repeats":           {3, true, false},
+		"ignores deadlines": {-1, false, false},
+	} {
+		one := redis.NewClient(&redis.Options{MaxRetries: c.retries, ContextTimeoutEnabled: c.deadlines})
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{
+			Addrs: []string{"127.0.0.1:1"}, MaxRetries: c.retries, ContextTimeoutEnabled: c.deadlines,
+		})
+		for _, rdb := range []redis.UniversalClient{one, cluster} {
+			if err := redisx.Check(rdb); (err == nil) != c.ok {
+				t.Errorf("%s: Check(%T) = %v", name, rdb, err)
+			}
+			rdb.Close()
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// hostile starts a server whose own settings break the code in one way each.
+func hostile(t *testing.T) *testbed.MariaDB {
+	t.Helper()
+	return testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{
+		"autocommit": "0", "sql_mode": "ORACLE,EMPTY_STRING_IS_NULL", "completion_type": "CHAIN", "sql_safe_updates": "1",
+		"transaction_isolation": "SERIALIZABLE", "default_time_zone": "+03:00", "innodb_lock_wait_timeout": "50",
+		"character_set_server": "latin1", "skip_character_set_client_handshake": "1", "log_bin": "log", "binlog_format": "ROW",
+	}})
+}
+
+// A session has the settings on which the code relies, whatever those of the server are.
+func TestSessionsSetWhatTheCodeReliesOn(t *testing.T) {
+	t.Parallel()
+	server := hostile(t)
+	d, err := sqldb.Open(t.Context(), server.URL(), sqldb.AccessCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Name != "mariadb" || !d.Scripts || !d.LocksReachAllWriters {
+		t.Errorf("%s, %+v", d.Name, d.Facts)
+	}
+	for name, c := range map[string]struct {
+		connector driver.Connector
+		longest   string
+	}{"usual": {d.Usual, "3"}, "single": {d.Single, "3"}, "unhurried": {d.Unhurried, "0"}} {
+		pool := sql.OpenDB(c.connector)
+		defer pool.Close()
+		for setting, want := range map[string]string{
+			"autocommit": "1", "completion_type": "NO_CHAIN", "sql_safe_updates": "0", "tx_isolation": "READ-COMMITTED",
+			"sql_mode":  "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
+			"time_zone": "+00:00", "innodb_lock_wait_timeout": "2", "idle_transaction_timeout": "2", "max_statement_time": c.longest,
+			"character_set_client": "utf8mb4", "character_set_results": "utf8mb4", "character_set_connection": "utf8mb4",
+			"collation_connection": "utf8mb4_general_ci",
+		} {
+			var got string
+			if err := pool.QueryRowContext(t.Context(), "SELECT @@"+setting).Scan(&got); err != nil || got != want {
+				t.Errorf("%s: %s is %q, want %q; %v", name, setting, got, want, err)
+			}
+		}
+	}
+}
+
+// A server that refuses every write of the code is refused when it is opened, with the setting that has to change.
+func TestLogOfStatementsIsRefused(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"log_bin": "log", "binlog_format": "STATEMENT"}})
+	_, err := sqldb.Open(t.Context(), server.URL(), sqldb.AccessCreate)
+	if err == nil || !strings.Contains(err.Error(), "set binlog_format=ROW") {
+		t.Errorf("a server that logs statements: %v", err)
+	}
+}

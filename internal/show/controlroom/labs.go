@@ -1,0 +1,68 @@
+package controlroom
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"example.com/shop/internal/show/lab"
+)
+
+// labRun is the latest lab. Its fields are guarded by the room's mu.
+type labRun struct {
+	Name    string      `json:"name"`
+	Running bool        `json:"running"`
+	Steps   []lab.Event `json:"steps"`
+	Result  *lab.Result `json:"result,omitempty"`
+	SVG     string      `json:"svg,omitempty"`
+}
+
+// listedLab is a lab in the languages of the page.
+type listedLab struct {
+	lab.Lab
+
+	Chinese lab.Words `json:"zh"`
+}
+
+// listLabs answers with all labs.
+func listLabs(w http.ResponseWriter, _ *http.Request) {
+	var all []listedLab
+	for _, l := range lab.All() {
+		all = append(all, listedLab{l, l.Chinese()})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // whoever asked has gone
+}
+
+// runLab starts a lab on stores of its own. It returns at once; the lab ends with ctx.
+func (r *Room) runLab(ctx context.Context, name string) error {
+	l, err := lab.Find(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnknown, err)
+	}
+	run := &labRun{Name: l.Name, Running: true, Steps: []lab.Event{}}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.lab != nil && r.lab.Running {
+		return conflict{errors.New("a lab is running: wait for its verdict")}
+	}
+	r.lab = run
+	r.notify()
+	r.tasks.Go(func() {
+		result := l.Do(ctx, lab.Config{Executable: r.Executable, Seen: func(e lab.Event) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			run.Steps = append(run.Steps, e)
+			r.notify()
+		}})
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if run.Running, run.Result = false, &result; result.Picture != nil {
+			run.SVG = result.Picture.SVG()
+		}
+		r.notify()
+	})
+	return nil
+}

@@ -1,9 +1,0 @@
-package sqldb_test
-
-import (
-	"testing"
-
-	"example.com/shop/internal/testbed/testbedtest"
-)
-
-func TestMain(m *testing.M) { testbedtest.Main(m) }
