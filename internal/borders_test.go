@@ -19,28 +19,28 @@ var infrastructure = []string{
 
 // shop is what a package does not know that could be lifted out of this repository.
 var shop = []string{
-	module + "order", module + "stock", module + "sqlstore", module + "httpapi", module + "redisstock", module + "telemetry",
-	module + "demo", module + "lab", module + "fleet", module + "app", module + "cli", "example.com/shop/cmd",
+	module + "order", module + "stock", module + "sqlstore", module + "httpapi", module + "telemetry", module + "show",
+	module + "app", module + "cli", "example.com/shop/cmd",
 }
 
 // borders is what a package must not reach by any way.
 var borders = map[string][]string{
-	"order":       slices.Concat(infrastructure, []string{module + "sqlstore", module + "httpapi", module + "identity", module + "events", module + "broadcast"}),
-	"stock":       slices.Concat(infrastructure, []string{module + "order", module + "sqlstore", module + "httpapi"}),
-	"backoff":     slices.Concat(infrastructure, shop, []string{module}),
-	"broadcast":   slices.Concat(infrastructure, shop),
-	"cluster":     slices.Concat(infrastructure, shop),
-	"dlock":       slices.Concat(infrastructure, shop),
-	"events":      slices.Concat(infrastructure, shop),
-	"idempotency": slices.Concat(infrastructure, shop, []string{module}),
-	"identity":    slices.Concat(infrastructure, shop),
-	"party":       slices.Concat(infrastructure, shop, []string{module}),
-	"permits":     slices.Concat(infrastructure, shop),
-	"ratelimit":   shop,
-	"sqldb":       shop,
-	"timeout":     slices.Concat(infrastructure, shop),
-	"waitlist":    slices.Concat(infrastructure, shop),
-	"zookeeper":   shop,
+	"order":              slices.Concat(infrastructure, []string{module + "sqlstore", module + "httpapi", module + "identity", module + "events"}),
+	"stock":              slices.Concat(infrastructure, []string{module + "order", module + "sqlstore", module + "httpapi"}),
+	"platform/backoff":   slices.Concat(infrastructure, shop, []string{module}),
+	"events/broadcast":   slices.Concat(infrastructure, shop),
+	"cluster":            slices.Concat(infrastructure, shop),
+	"dlock":              slices.Concat(infrastructure, shop),
+	"events":             slices.Concat(infrastructure, shop),
+	"idempotency":        slices.Concat(infrastructure, shop, []string{module}),
+	"identity":           slices.Concat(infrastructure, shop),
+	"platform/party":     slices.Concat(infrastructure, shop, []string{module}),
+	"dlock/permits":      slices.Concat(infrastructure, shop),
+	"httpapi/ratelimit":  shop,
+	"platform/sqldb":     shop,
+	"timeout":            slices.Concat(infrastructure, shop),
+	"stock/waitlist":     slices.Concat(infrastructure, shop),
+	"platform/zookeeper": shop,
 }
 
 func TestBorders(t *testing.T) {

@@ -43,6 +43,25 @@ func TestPackagesPage(t *testing.T) {
 	}
 }
 
+// A newcomer finds sixteen rooms below internal, and none that leads back to itself.
+func TestRooms(t *testing.T) {
+	t.Parallel()
+	all := list(t)
+	imports, rooms := collapse(all), map[string]bool{}
+	for _, p := range all {
+		rooms[room(p.ImportPath)] = true
+	}
+	delete(rooms, "cmd/shop")
+	if len(rooms) < 12 || len(rooms) > 16 {
+		t.Errorf("%d rooms: %q", len(rooms), slices.Sorted(maps.Keys(rooms)))
+	}
+	for r := range rooms {
+		if detour(imports, r, r) {
+			t.Errorf("%s imports itself by way of others", r)
+		}
+	}
+}
+
 // packages returns the page.
 func packages(t *testing.T) []byte {
 	t.Helper()

@@ -55,7 +55,7 @@ func reused(t *testing.T, page string) (sets []string) {
 		sets = append(sets, row[1])
 	}
 	all := "\n" + strings.Join(sets, "\n") + "\n"
-	for _, set := range []string{"dlock/redislock", "timeout/memindex timeout/sqltimers", "ratelimit", "permits/redispermits"} {
+	for _, set := range []string{"dlock/redislock", "timeout/memindex timeout/sqltimers", "httpapi/ratelimit", "dlock/permits/redispermits"} {
 		if !strings.Contains(all, "\n"+set+"\n") {
 			t.Fatalf("the table has no row for %s: %q", set, sets)
 		}

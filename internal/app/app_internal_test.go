@@ -12,7 +12,6 @@ import (
 	"go.uber.org/goleak"
 
 	"example.com/shop/internal/platform/testbed/testbedtest"
-	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
 )
@@ -60,7 +59,7 @@ func start(t *testing.T, c Config) running {
 	}}
 	t.Cleanup(func() { _ = in.stop() }) // a test that cares has done it
 	testbedtest.Eventually(t, "the instance serves", func() bool {
-		_, in.url, _ = strings.Cut(strings.TrimSpace(out.String()), fleet.Listening)
+		_, in.url, _ = strings.Cut(strings.TrimSpace(out.String()), listening)
 		select {
 		case <-exited:
 			t.Fatalf("%v: %s", err, logs)

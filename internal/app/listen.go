@@ -8,8 +8,10 @@ import (
 	"net"
 
 	"example.com/shop/internal/httpapi"
-	"example.com/shop/internal/show/fleet"
 )
+
+// listening stands before the address in the line that an instance prints once it serves. Programs that start instances read it.
+const listening = "listening on "
 
 // canListen listens on the addresses of c for a moment and closes them. A bad address so ends the start before a store is opened,
 // which may create a file. A listener that stayed open would keep clients waiting for the stores.
@@ -54,7 +56,7 @@ func listen(ctx context.Context, stdout io.Writer, c Config, api httpapi.Config,
 	api.Logger.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
 		slog.Bool("canary", c.Canary),
 		slog.String("auth", c.Auth), slog.Int("permits", c.Permits), slog.String("admin", back.address()))
-	fmt.Fprintf(stdout, "shop %s %shttp://%s\n", c.Instance, fleet.Listening, listener.Addr())
+	fmt.Fprintf(stdout, "shop %s %shttp://%s\n", c.Instance, listening, listener.Addr())
 	front = func(ctx context.Context) error {
 		server := httpapi.NewServer(handler, api.Logger)
 		server.RegisterOnShutdown(endStreams) // after balancers have noticed, so that clients reconnect to other instances

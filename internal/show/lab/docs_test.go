@@ -11,7 +11,7 @@ import (
 )
 
 // root is that of the repository.
-const root = "../.."
+const root = "../../.."
 
 func TestLinksOfLabsExist(t *testing.T) {
 	t.Parallel()
