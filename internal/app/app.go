@@ -27,7 +27,7 @@ func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
 	for _, open := range []func(context.Context) error{i.openTelemetry, i.openStores, i.openDomain} {
 		if err := open(ctx); ctx.Err() != nil {
 			i.log.InfoContext(ctx, "stopped before it served", slog.String("cause", context.Cause(ctx).Error()))
-			return nil //nolint:nilerr // what the start was doing ended with ctx
+			return nil // what the start was doing ended with ctx
 		} else if err != nil {
 			return err
 		}
@@ -77,7 +77,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 	if i.locks, err = openRedis(ctx, i.c, i.clients.locks, i.tel, &i.closers, i.log); err != nil {
 		return err
 	}
-	session, err := openZooKeeper(ctx, i.c, sessionTimeout, &i.closers, i.log)
+	session, err := openZooKeeper(ctx, i.c, sessionTimeout, &i.closers)
 	if err != nil {
 		return err
 	}

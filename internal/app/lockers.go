@@ -94,7 +94,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 			return all, err
 		}
 	}
-	session, err := openZooKeeper(ctx, c, leaseTTL, closers, log)
+	session, err := openZooKeeper(ctx, c, leaseTTL, closers)
 	if err != nil {
 		return all, err
 	}
@@ -108,7 +108,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 		}
 	}
 	if c.Etcd != "" {
-		locker, err := openEtcd(c.Etcd, closers, log)
+		locker, err := openEtcd(c.Etcd, closers)
 		if err != nil {
 			return all, fmt.Errorf("open etcd %s: %w", c.Etcd, err)
 		}
@@ -151,7 +151,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 }
 
 // openZooKeeper begins a session that lasts for timeout, or returns nil without --zookeeper.
-func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers *closers, log *slog.Logger) (*zookeeper.Session, error) {
+func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers *closers) (*zookeeper.Session, error) {
 	if c.ZooKeeper == "" {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
@@ -163,7 +163,7 @@ func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers
 	return session, nil
 }
 
-func openEtcd(addresses string, closers *closers, log *slog.Logger) (dlock.Locker, error) {
+func openEtcd(addresses string, closers *closers) (dlock.Locker, error) {
 	client, err := etcdlock.NewClient(addresses)
 	if err != nil {
 		return nil, err
