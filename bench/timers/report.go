@@ -88,9 +88,9 @@ func (r *report) memory() *measure.Table {
 		c := r.found.Cell(pending, name)
 		t.Add("pending: "+name, whole(c.Mid(number)), fmt.Sprintf("%.0f", c.Mid(size)), "", measure.Count(c.Mid(rate)))
 	}
-	for _, name := range r.measured(rebuild) {
-		c := r.found.Cell(rebuild, name)
-		t.Add("rebuild the index from "+name, whole(c.Mid(number)), "", measure.Took(c.Mid(took)), measure.Count(c.Mid(rate)))
+	for _, name := range r.measured(lost) {
+		c := r.found.Cell(lost, name)
+		t.Add("pass after a loss, rows in "+name, whole(c.Mid(number)), "", measure.Took(c.Mid(took)), measure.Count(c.Mid(rate)))
 		t.Add("insert their rows into "+name+", 1000 per transaction", whole(c.Mid(number)), "", "", measure.Count(c.Mid(scheduled)))
 	}
 	return t

@@ -45,8 +45,8 @@ func withRows(ctx context.Context, on *servers, engine string, goroutines, chunk
 	})
 }
 
-// rebuilding measures how long the first pass over an empty index takes, among n rows that are due within 15 minutes.
-func rebuilding(ctx context.Context, on *servers, engine string, n int) (result sample, err error) {
+// passing measures how long the first pass over an empty index takes, among n rows that are due within 15 minutes.
+func passing(ctx context.Context, on *servers, engine string, n int) (result sample, err error) {
 	o, err := openOurs(ctx, on, engine, timeout.Config{})
 	if err != nil {
 		return sample{}, err
