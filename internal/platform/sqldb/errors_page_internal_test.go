@@ -20,7 +20,7 @@ var names = map[Class]string{
 // server itself.
 func TestErrorsPage(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/reference/errors-of-stores.md")
+	text, err := os.ReadFile("../../../docs/reference/errors-of-stores.md")
 	if err != nil {
 		t.Fatal(err)
 	}
