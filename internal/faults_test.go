@@ -2,6 +2,7 @@ package internal_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -56,6 +57,9 @@ func TestPlantedFaultsFit(t *testing.T) {
 	t.Parallel()
 	s := readSources(t)
 	for _, f := range readFaults(t) {
+		if out, err := exec.CommandContext(t.Context(), "git", "-C", root, "apply", "--check", strings.TrimPrefix(f.path, root+"/")).CombinedOutput(); err != nil {
+			t.Errorf("plant the fault again: %s", out)
+		}
 		if !s.test(f.folder, f.test) {
 			t.Errorf("%s: %s has no test %s", f.path, f.folder, f.test)
 		}

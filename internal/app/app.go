@@ -19,16 +19,16 @@ import (
 // Run runs one instance until ctx ends, and then drains it. When it serves, it prints one line to stdout. It logs
 // to stderr. A ctx that ends during the start is no error: the caller wanted the instance to stop, and it has.
 func Run(ctx context.Context, c Config, stdout, stderr io.Writer) (err error) {
-	if err := canListen(ctx, c); err != nil {
-		return err
-	}
 	i := &instance{c: c, stderr: stderr}
+	i.openLog()
 	defer func() { i.closers.close(ctx, i.log) }()
-	for _, open := range []func(context.Context) error{i.openTelemetry, i.openStores, i.openDomain} {
-		if err := open(ctx); ctx.Err() != nil {
-			i.log.InfoContext(ctx, "stopped before it served", slog.String("cause", context.Cause(ctx).Error()))
-			return nil // what the start was doing ended with ctx
-		} else if err != nil {
+	canListen := func(ctx context.Context) error { return canListen(ctx, c) }
+	for _, open := range []func(context.Context) error{canListen, i.openTelemetry, i.openStores, i.openDomain} {
+		switch err := open(ctx); {
+		case err != nil && ctx.Err() != nil: // what the start was doing ended with ctx, or failed at the same time
+			i.log.WarnContext(ctx, "stopped before it served", slog.String("cause", context.Cause(ctx).Error()), slog.String("error", err.Error()))
+			return nil
+		case err != nil:
 			return err
 		}
 	}
@@ -67,7 +67,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 	if i.store, err = openStore(ctx, i.c, i.tel, i.log); err != nil {
 		return err
 	}
-	i.closers.push("database", closing(i.store.Close))
+	i.closers.pushClient("database", i.store.Close)
 	if err := claimNode(ctx, i.c, i.store, &i.closers, i.log); err != nil {
 		return err
 	}

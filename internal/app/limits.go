@@ -181,12 +181,12 @@ func openWaitlist(l locks, closers *closers, log *slog.Logger) (*waitlist.Waitli
 	if err != nil {
 		return nil, err
 	}
-	closers.push("redis queue of the waitlist", queue.Close)
+	closers.pushService("redis queue of the waitlist", queue.Close)
 	cond, err := redislock.NewCond(queue, "units")
 	if err != nil {
 		return nil, err
 	}
-	closers.push("redis waitlist", cond.Close)
+	closers.pushService("redis waitlist", cond.Close)
 	return waitlist.New(waitlist.Config{
 		Lock: queue, Cond: cond,
 		OnError: func(key string, err error) {

@@ -58,7 +58,7 @@ func openRedis(ctx context.Context, c Config, rdb redis.UniversalClient, tel *te
 	if err != nil {
 		return locks{}, err
 	}
-	closers.push("redis", locker.Close)
+	closers.pushService("redis", locker.Close)
 	l.locker, err = measured(locker, "redis", tel)
 	return l, err
 }
@@ -81,7 +81,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 	if err != nil {
 		return all, err
 	}
-	closers.push("sql", sql.Close)
+	closers.pushService("sql", sql.Close)
 	if all.SQL, err = measured(sql, "sql", tel); err != nil {
 		return all, err
 	}
@@ -127,7 +127,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 		if err != nil {
 			return nil, fmt.Errorf("--redlock: %w", err)
 		}
-		closers.push("redis client", closing(rdb.Close))
+		closers.pushClient("redis client", rdb.Close)
 		if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 	if err != nil {
 		return nil, err
 	}
-	closers.push("redlock", locker.Close)
+	closers.pushService("redlock", locker.Close)
 	return locker, nil
 }
 
@@ -159,7 +159,7 @@ func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers
 	if err != nil {
 		return nil, err
 	}
-	closers.push("zookeeper", session.Close)
+	closers.pushService("zookeeper", session.Close)
 	return session, nil
 }
 
@@ -168,12 +168,12 @@ func openEtcd(addresses string, closers *closers) (dlock.Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	closers.push("etcd client", closing(client.Close))
+	closers.pushClient("etcd client", client.Close)
 	locker, err := etcdlock.New(client, etcdlock.Config{TTL: leaseTTL})
 	if err != nil {
 		return nil, err
 	}
-	closers.push("etcd", locker.Close)
+	closers.pushService("etcd", locker.Close)
 	return locker, nil
 }
 

@@ -40,7 +40,7 @@ func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all
 		if err != nil {
 			return all, fmt.Errorf("--redis: %w", err)
 		}
-		closers.push("redis client", closing(rdb.Close))
+		closers.pushClient("redis client", rdb.Close)
 		if each.instrumented {
 			if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
 				return all, err

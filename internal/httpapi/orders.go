@@ -55,8 +55,8 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 		p.Errors, p.cause = placesOf(r.Body.Items, unknown.SKUs), err
 		return nil, p
 	}
-	if errors.Is(err, order.ErrInvalid) {
-		return nil, invalid(sums(r.Body.Items)...)
+	if over := sums(r.Body.Items); errors.Is(err, order.ErrInvalid) && len(over) > 0 {
+		return nil, invalid(over...)
 	}
 	if err != nil {
 		return nil, err

@@ -127,10 +127,9 @@ func (l *Limiter) hold() time.Duration {
 // answered applies the answer to a call that was sent at that time.
 func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division, err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	s := &l.state
-	was := s.degraded
-	s.degraded = err != nil
+	degraded, changed := err != nil, s.degraded != (err != nil)
+	s.degraded = degraded
 	if s.degraded {
 		if sent.After(s.until) {
 			s.granted = 0
@@ -144,8 +143,9 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 		s.until, s.seen, s.lost = sent.Add(l.cfg.TTL*9/10), true, false
 		l.open(min(s.granted, s.target))
 	}
-	if s.degraded != was && l.cfg.OnDegraded != nil {
-		l.cfg.OnDegraded(ctx, s.degraded)
+	l.mu.Unlock() // callers of Take do not wait for OnDegraded
+	if changed && l.cfg.OnDegraded != nil {
+		l.cfg.OnDegraded(ctx, degraded)
 	}
 }
 

@@ -3,7 +3,7 @@
 //
 // # Data
 //
-// Each key is a semaphore of package redissem with [Readers] permits, below the prefix shop:rw:. redissem documents the
+// Each key is a semaphore of package redissem with [Readers] permits, below the prefix shop:rwsem:. redissem documents the
 // data, the costs, and what a crash leaves behind. Each acquisition and each release is one round trip.
 //
 // # Why there is no mutex in front

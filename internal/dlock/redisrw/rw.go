@@ -17,7 +17,7 @@ import (
 const Readers = 64
 
 // defaultPrefix begins every key in Redis.
-const defaultPrefix = "shop:rw:"
+const defaultPrefix = "shop:rwsem:"
 
 // Config is the configuration of an [RW].
 type Config struct {
@@ -31,7 +31,7 @@ type Config struct {
 	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/4.
 	Timeout time.Duration
 
-	// Prefix begins every key and channel in Redis. Empty means "shop:rw:".
+	// Prefix begins every key and channel in Redis. Empty means "shop:rwsem:".
 	Prefix string
 }
 

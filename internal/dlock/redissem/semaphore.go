@@ -85,7 +85,7 @@ const maxWeight = 1024
 // A server that restarts with older data, from a snapshot or as a replica that lagged, has its epoch. No client can
 // detect that loss.
 //
-// No fencing token helps, because that of a semaphore excludes no client. A semaphore limits load. If one user too
+// No fencing token helps, because that of a semaphore excludes no client, unless one takes all permits (package redisrw). A semaphore limits load. If one user too
 // many does damage, give each place a name and the key of its own lock. Then let the resource check the fencing token
 // of the place.
 type Semaphore struct {

@@ -58,7 +58,7 @@ func RW(t testing.TB, rdb redis.UniversalClient, cfg redisrw.Config) *redisrw.RW
 }
 
 // RWKey is the key in Redis of a read/write lock.
-func RWKey(key string) string { return "shop:rw:{" + key + "}" }
+func RWKey(key string) string { return "shop:rwsem:{" + key + "}" }
 
 // RWWaiting returns how many wait for key.
 func RWWaiting(t testing.TB, admin redis.UniversalClient, key string) int {
