@@ -175,7 +175,7 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: CHECKED = ./internal ./internal/dlock ./internal/stock
 ci: check lint lint-api gen-check test build api-client demo ## Run everything that has to pass before a merge.
 	tools/faults.sh path
 	$(MAKE) loadtest
+ci: CHECKED = ./internal ./internal/dlock ./internal/stock
