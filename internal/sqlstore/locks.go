@@ -9,8 +9,8 @@ import (
 	"example.com/shop/internal/dlock/sqllock"
 )
 
-// lockConnections is how many connections locks have: few, as of those who want a key
-// in one process one asks.
+// lockConnections is how many connections locks have: few, as a poll keeps one for the time of a statement. Renewals
+// and releases use them too.
 const lockConnections = 4
 
 // Locks is the lock service that the database is. It has connections of its own, so that

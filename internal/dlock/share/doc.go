@@ -4,7 +4,7 @@
 // time. A release passes the grant on to the next of them, without a request to the store. It does for a process what a
 // cohort lock does for the threads of a NUMA node: Dice, Marathe and Shavit, Lock Cohorting, PPoPP 2012. It pays when
 // many callers of few processes want one key and hold it briefly ("ours, share" in bench/locks). Without waiters it costs
-// little, and it buys nothing where a process has one caller per key, as in the shop.
+// little, and it buys nothing where a process has one caller per key, as the cohorts of the shop.
 //
 // # Guarantees
 //
