@@ -123,7 +123,7 @@ func loadVars(f *flag.FlagSet, c *throughput.Config) {
 	f.IntVar(&c.Instances, "instances", 3, "processes that sell, of each library as well")
 	f.IntVar(&c.Connections, "connections", 96, "of buyers, over all instances")
 	f.IntVar(&c.SKUs, "skus", 1, "sold at the same time")
-	f.IntVar(&c.Catalog, "catalog", 0, "SKUs on sale that nobody orders")
+	f.IntVar(&c.Catalog, "catalog", 0, "SKUs on sale without orders")
 	f.IntVar(&c.Open, "open", 0, "orders that stay open, placed before the first turn")
 	f.BoolVar(&c.Keys, "keys", false, "send an Idempotency-Key with each order")
 	f.IntVar(&c.Rounds, "rounds", 3, "turns of each variant")

@@ -21,7 +21,7 @@ import (
 // whose process was paused is refused (PausedLeaderIsFenced). Work ends with the term (LossEndsTheWork,
 // LeadEndsWithItsContext). A candidate that gives up leaves nothing (CancelledCampaignLeavesNothing). A leader that is
 // killed is replaced (KilledLeaderIsReplaced). A campaign outlasts failures of the store (CampaignGoesOn). Observers
-// receive every leader that stays (ObserversReceiveEveryLeader), and nobody once Resign has returned (OneLeads). They
+// receive every leader that stays (ObserversReceiveEveryLeader), and no leader once Resign has returned (OneLeads). They
 // report when the store does not answer (ObserverReportsStale).
 type Election interface {
 	// Campaign blocks until this instance leads or ctx ends. Then it returns the error and the cause of ctx, and the
@@ -30,7 +30,7 @@ type Election interface {
 	Campaign(ctx context.Context) (*Term, error)
 
 	// Observe returns a sequence of the leaders: the one of now, and then again after changes, with the rules of
-	// [Membership].Members. The zero Leader means that nobody leads. A term that nobody has seen may be left out. It is
+	// [Membership].Members. The zero Leader means that there is no leader. A term that no observer has seen may be left out. It is
 	// news of a moment ago; what must not be done by two is guarded by the fence.
 	Observe(ctx context.Context) iter.Seq2[Leader, error]
 }

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// alone is an election with one candidate, which loses the present term when it is told to.
+// alone is an election with one candidate, which loses the present term on demand.
 type alone struct {
 	terms  uint64
 	lose   context.CancelCauseFunc

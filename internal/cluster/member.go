@@ -69,7 +69,7 @@ func NewView(members []Member, ignored int) View {
 	return View{slices.CompactFunc(members, func(a, b Member) bool { return a.Name == b.Name }), ignored}
 }
 
-// Leader says who leads, and in which term. The zero Leader means that nobody does.
+// Leader says who leads, and in which term. The zero Leader means that there is none.
 type Leader struct {
 	Name  string      // of the instance
 	Fence dlock.Fence // of its term, whose Token grows from term to term

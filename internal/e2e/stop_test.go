@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A healthy instance that is told to stop exits with 0, whatever does not respond at the end, and however early it is told.
+// A healthy instance that is asked to stop exits with 0, whatever does not respond at the end, and however early it is asked.
 func TestStopIsNoFailure(t *testing.T) {
 	t.Parallel()
 	silent, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0") // takes connections and says nothing

@@ -110,8 +110,8 @@ func TestCanaryClaimsNothing(t *testing.T) {
 	})
 }
 
-// A partition keeps its timers to itself, until nobody has consumed it for 30 seconds. Consumers of the base partition
-// write no heartbeats, which nobody would read.
+// A partition keeps its timers to itself, until no instance has consumed it for 30 seconds. Consumers of the base partition
+// write no heartbeats, as they have no reader.
 func TestOrphanedPartitionIsReassigned(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {

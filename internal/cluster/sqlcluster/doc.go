@@ -32,8 +32,8 @@
 // # Election
 //
 // A candidate replaces the row that it has read, and no other one. So of several candidates one is elected, and a
-// statement that arrives late elects nobody. If its reply is lost, the candidate finds its own name at the next poll
-// (TestLostReplyElects). If the candidate gives up before, the term is nobody's and expires. The new token is greater than
+// statement that arrives late elects no candidate. If its reply is lost, the candidate finds its own name at the next poll
+// (TestLostReplyElects). If the candidate gives up before, the term has no leader and expires. The new token is greater than
 // the last one and than the clock, so it grows after the row was deleted or restored (TestTermsGrowOverALossOfTheRow).
 //
 // [Election.Hold] locks the row until a transaction of the leader ends. Candidates and renewals wait meanwhile, so such a
@@ -48,7 +48,7 @@
 //
 // A process that is paused inside a write keeps a SQLite file locked until it resumes. Meanwhile no instance can renew or join.
 // On a server, a leader that is paused inside a transaction of its work keeps the row locked until the server ends the
-// transaction. Meanwhile nobody is elected.
+// transaction. Meanwhile no candidate is elected.
 //
 // A clock of the database that is set forward has the same effect. The leader then loses its term, and is refused until
 // it is elected again. If the clock is set back, dead members and the term of a dead leader stay for longer.

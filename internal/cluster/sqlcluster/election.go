@@ -67,7 +67,7 @@ func (e *Election) take(ctx context.Context, mine string) (*cluster.Term, error)
 		next = cluster.Leader{Name: e.name, Fence: dlock.Fence{Token: max(last.Fence.Token+1, now), Owner: mine}, Since: time.Now()}
 		next.Since = next.Since.Truncate(time.Millisecond)
 	}
-	ctx, sent := context.WithoutCancel(ctx), time.Now() // an attempt that is cut off might take the row for nobody
+	ctx, sent := context.WithoutCancel(ctx), time.Now() // an attempt that is cut off might take the row without a leader
 	args := []any{token(next), cluster.EncodeLeader(next), e.c.cfg.Group, e.key}
 	statement := e.c.insert + " INTO cluster_leaders (token, entry, group_name, name, expires_at) VALUES (?, ?, ?, ?, " + e.c.until() + ")"
 	if last.Fence.Token > 0 {

@@ -36,7 +36,7 @@ func NewElection(c *Cluster, locker dlock.Locker, key, name string) (*Election, 
 }
 
 // Campaign implements [cluster.Election]. Candidates are elected in the order in which they came. A campaign that begins
-// again does so behind those who wait.
+// again does so behind all that wait.
 func (e *Election) Campaign(ctx context.Context) (*cluster.Term, error) {
 	pauses := backoff.Decorrelated{Min: 50 * time.Millisecond, Max: time.Second}
 	for pause := time.Duration(0); ; {

@@ -219,7 +219,7 @@ func (l *Limiter) ask() (*flight, error) {
 		return nil, l.refuse(1)
 	}
 	if missing := s.target - l.capacity; s.target < s.want && missing > 0 && l.pending != nil && l.pending.waiting >= missing {
-		return nil, l.refuse(1) // what others give up is for those who wait
+		return nil, l.refuse(1) // what others give up is for the calls that wait
 	}
 	if l.pending == nil {
 		l.pending = &flight{done: make(chan struct{})}

@@ -63,7 +63,7 @@ type Facts struct {
 
 	Connections int           // default size of a pool
 	InsertRows  int           // in one INSERT
-	Idle        time.Duration // how long a pool keeps a connection that nobody uses
+	Idle        time.Duration // how long a pool keeps an idle connection
 }
 
 // LockSchema keeps other migrations out until unlock is called with the error of the migration. It blocks until it has
