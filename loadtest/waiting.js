@@ -23,7 +23,7 @@ import { conclude, figures, newCounters } from './lib/outcome.js';
 const gap = 0.06; // seconds from one waiter to the next
 const settled = env.waiters * gap + 1; // seconds until all are in line
 const margin = 20; // seconds
-const hotBuyers = 192; // more than are served within the 50 ms that wait=0 waits
+const hotBuyers = 192; // more than the lock serves within the 50 ms that wait=0 waits
 const hotOrders = 960;
 const hotStock = 480;
 const hotAfter = settled + 2; // seconds: those who wait have been served, if all is well
@@ -78,7 +78,7 @@ export function setup() {
   const skus = env.exact.map((s) => `${run}-${s}`);
   const given = Array.from({ length: env.units }, (_, i) => skus[i % skus.length]);
   createSKUs(env.urls, skus, 0, '', (i) => ({ strategy: env.exact[i], on_hand: given.filter((sku) => sku === skus[i]).length }));
-  createSKUs(env.urls, [`${run}-hot`], hotStock, 'redis');
+  createSKUs(env.urls, [`${run}-hot`], hotStock, 'sql');
   createSKUs(env.urls, [`${run}-vain`], env.waiters, env.exact[0]);
   return { run, skus, began: Date.now(), hotSKU: `${run}-hot`, held: placeOrders(env.urls, given, run).map((o) => o.id) };
 }
