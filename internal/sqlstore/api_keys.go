@@ -21,12 +21,11 @@ var ErrNoSchema = errors.New("sqlstore: the schema is not up to date")
 // RequireSchema returns [ErrNoSchema] if [Store.Migrate] was never called on the database, which may be another one than the
 // user thinks.
 func (s *Store) RequireSchema(ctx context.Context) error {
-	versions := 0
-	err := s.pool.QueryRowContext(ctx, "SELECT COUNT(*) FROM schema_migrations").Scan(&versions)
-	if err == nil && versions == 0 {
+	v, err := schemaVersion(ctx, s.pool)
+	if err == nil && v == 0 {
 		return ErrNoSchema
 	}
-	return schema(err)
+	return err
 }
 
 // RequireLatestSchema returns [ErrNoSchema] if [Store.Migrate] of this program has changes left to make.
@@ -35,12 +34,11 @@ func (s *Store) RequireLatestSchema(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	version := 0
-	err = s.pool.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&version)
-	if err == nil && version < steps[len(steps)-1].version {
+	v, err := schemaVersion(ctx, s.pool)
+	if err == nil && v < steps[len(steps)-1].version {
 		return ErrNoSchema
 	}
-	return schema(err)
+	return err
 }
 
 // keyRow is a row of api_keys. No time is 0.

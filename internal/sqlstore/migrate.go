@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"gorm.io/gorm"
+
 	"example.com/shop/internal/cluster/sqlcluster"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/platform/sqldb"
@@ -21,10 +23,10 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// Migrate brings the schema up to date. Any number of instances may call it at
-// once: one of them works, the others wait for it and find nothing to do. It
-// blocks until then or until ctx ends. Every step can be run again after a
-// crash in the middle of it, and is run again after a deadlock with an order.
+// Migrate brings the schema up to date. If it is, Migrate only reads, and needs no rights to change tables. Any number of
+// instances may call it at once: one of them works, the others wait for it and find nothing to do. It blocks until then or
+// until ctx ends. Every step can be run again after a crash in the middle of it, and is run again after a deadlock with an
+// order. A user without the rights that migrations need is refused before anything changes.
 func (s *Store) Migrate(ctx context.Context) error {
 	if err := sqldb.Await(ctx, func() error { return s.migrate(ctx) }); err != nil {
 		return fmt.Errorf("migrate %s: %w", s.engine.Address, err)
@@ -33,6 +35,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrate(ctx context.Context) (err error) {
+	if err := s.RequireLatestSchema(ctx); !errors.Is(err, ErrNoSchema) {
+		return err
+	}
 	pool := s.pool // whose connections to a file would see a new column too late, if another pool added it
 	if !s.engine.OneWriter {
 		pool = s.connect(s.engine.Unhurried, 1)
@@ -52,16 +57,18 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		defer cancel()
 		err = errors.Join(err, unlock(ctx, err))
 	}()
-	_, err = conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER NOT NULL PRIMARY KEY)")
-	if err != nil {
-		return err
-	}
-	var current int
-	if err := conn.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&current); err != nil {
+	current, err := schemaVersion(ctx, conn)
+	if err != nil && !errors.Is(err, ErrNoSchema) {
 		return err
 	}
 	steps, err := steps(s.engine.Engine)
 	if err != nil {
+		return err
+	}
+	if err := s.createVersions(ctx, conn); sqldb.Is(err, sqldb.Denied) {
+		return fmt.Errorf("the schema has version %d, and this program needs %d: run shop migrate as a user with SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER: %w",
+			current, steps[len(steps)-1].version, err)
+	} else if err != nil {
 		return err
 	}
 	for _, st := range steps {
@@ -73,6 +80,24 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// createVersions creates the table of versions, unless it exists. If the user lacks a right that migrations need, it fails,
+// and has changed nothing.
+func (s *Store) createVersions(ctx context.Context, conn *sql.Conn) error {
+	if s.engine.Alter != "" {
+		if _, err := conn.ExecContext(ctx, s.engine.Alter+"schema_migrations"); err != nil && !sqldb.Is(err, sqldb.NoSchema) {
+			return err
+		}
+	}
+	_, err := conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER NOT NULL PRIMARY KEY)")
+	return err
+}
+
+// schemaVersion returns the version of the schema, which is 0 if there is none, with [ErrNoSchema] if its table is missing.
+func schemaVersion(ctx context.Context, db gorm.ConnPool) (version int, err error) {
+	err = db.QueryRowContext(ctx, "SELECT COALESCE(MAX(version), 0) FROM schema_migrations").Scan(&version)
+	return version, schema(err)
 }
 
 // step is one change of the schema.

@@ -37,6 +37,7 @@ type Engine struct {
 	Greatest   string // function: the greatest of its arguments
 	Session    string // query: the number of the session
 	Kill       string // ends the query of the session whose number is formatted in
+	Alter      string // precedes a table, needs the right to change it, and changes nothing. A file has no rights
 	ByKey      string // suffix of a table of which rows with known keys are locked, however few rows it has
 
 	Index      func(name string) string                   // suffix of a table that is read by that index

@@ -33,7 +33,7 @@ func MySQL() *Engine {
 		Now: now, Present: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6))", Millis: "(" + now + ") DIV 1000",
 		ForUpdate: " FOR UPDATE", SkipLocked: " FOR UPDATE SKIP LOCKED", NoWait: " FOR UPDATE NOWAIT",
 		ShareFree: " FOR SHARE SKIP LOCKED", InsertNew: "INSERT IGNORE", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
-		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d",
+		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d", Alter: "ALTER TABLE ",
 		// Without the name of the index a small table is read, and locked, as a whole.
 		ByKey:      " FORCE INDEX (PRIMARY)",
 		Index:      func(name string) string { return " FORCE INDEX (" + name + ")" },

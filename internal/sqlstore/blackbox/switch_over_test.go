@@ -56,7 +56,8 @@ func TestSwitchOverBehindOneAddress(t *testing.T) {
 
 		placed = append(placed, buyers(t, s, 3*time.Second)...)
 		placed = append(placed, buyers(t, s, 0)...) // and no connection to the old server is left that would refuse
-		now, before := orders(t, successor), orders(t, old)
+		const stored = "SELECT id FROM orders ORDER BY id"
+		now, before := rowsOf(t, successor, stored), rowsOf(t, old, stored)
 		slices.Sort(placed)
 		if !slices.Equal(placed, now) {
 			t.Errorf("%d orders were placed, %d are stored", len(placed), len(now))
@@ -139,25 +140,4 @@ func execAt(t testing.TB, m *testbed.MariaDB, statements ...string) {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-}
-
-// orders returns the orders that are stored at a server, in ascending order.
-func orders(t testing.TB, m *testbed.MariaDB) (ids []string) {
-	t.Helper()
-	rows, err := testbedtest.OpenSQL(t, m.URL()).QueryContext(t.Context(), "SELECT id FROM orders ORDER BY id")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var id string
-		if err := rows.Scan(&id); err != nil {
-			t.Fatal(err)
-		}
-		ids = append(ids, id)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
-	return ids
 }
