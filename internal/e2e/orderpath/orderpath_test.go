@@ -106,7 +106,7 @@ func (in *instance) sell(t *testing.T, strategies []string, all *results) {
 		}
 	}
 	idle := in.idle(t)
-	s := newSources()
+	s := newSources(t)
 	for _, sku := range strategies {
 		sale := in.measure(t, sku)
 		if path, _ := sale.certain(idle); len(s.figuresOf(t, path).beyond(readTable(t)[sku])) > 0 && !*update {

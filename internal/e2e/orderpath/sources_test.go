@@ -26,6 +26,7 @@ const (
 type function struct {
 	file, name  string
 	first, last int
+	receives    string // its receiver and parameters: types, separated by blanks
 }
 
 func (f function) lines() int { return f.last - f.first + 1 }
@@ -36,10 +37,12 @@ func (f function) generated() bool { return strings.HasSuffix(f.file, ".gen.go")
 type sources struct {
 	functions map[string][]function
 	lines     map[string]int
+	forms     forms
 }
 
-func newSources() *sources {
-	return &sources{functions: make(map[string][]function), lines: make(map[string]int)}
+func newSources(t *testing.T) *sources {
+	t.Helper()
+	return &sources{functions: make(map[string][]function), lines: make(map[string]int), forms: readForms(t)}
 }
 
 // of returns the function that has a block.
@@ -65,7 +68,11 @@ func (s *sources) read(t *testing.T, file string) {
 	}
 	s.lines[file] = bytes.Count(text, []byte("\n"))
 	for _, d := range parsed.Decls {
-		s.functions[file] = append(s.functions[file], function{file, nameOf(d), set.Position(d.Pos()).Line, set.Position(d.End()).Line})
+		f := function{file: file, name: nameOf(d), first: set.Position(d.Pos()).Line, last: set.Position(d.End()).Line}
+		if d, ok := d.(*ast.FuncDecl); ok {
+			f.receives = strings.Join(received(path.Dir(file), d), " ")
+		}
+		s.functions[file] = append(s.functions[file], f)
 	}
 }
 
@@ -123,13 +130,14 @@ type figures struct {
 	packages, files, fileLines         int
 	functions, functionLines, executed int
 	generated, generatedLines          int
+	forms                              int
 	entered                            entries
 }
 
 // figuresOf measures a path.
 func (s *sources) figuresOf(t *testing.T, blocks window) (sum figures) {
 	t.Helper()
-	packages, files := make(map[string]bool), make(map[string]bool)
+	packages, files, forms := make(map[string]bool), make(map[string]bool), make(map[string]bool)
 	for _, f := range s.functionsOf(t, blocks) {
 		if f.generated() {
 			sum.generated++
@@ -139,11 +147,16 @@ func (s *sources) figuresOf(t *testing.T, blocks window) (sum figures) {
 		packages[path.Dir(f.file)], files[f.file] = true, true
 		sum.functions++
 		sum.functionLines += f.lines()
+		for name := range strings.FieldsSeq(f.receives) {
+			if s.forms[name] {
+				forms[name] = true
+			}
+		}
 	}
 	for f := range files {
 		sum.fileLines += s.lines[f]
 	}
-	sum.packages, sum.files = len(packages), len(files)
+	sum.packages, sum.files, sum.forms = len(packages), len(files), len(forms)
 	type line struct {
 		file string
 		n    int
