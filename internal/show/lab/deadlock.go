@@ -8,31 +8,6 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 )
 
-func deadlockLab() Lab {
-	return Lab{
-		Number: 10, Name: "deadlock", Title: "Baskets in opposite order",
-		Question: "One basket has tea and then rice, another has rice and then tea. Each process locks in the order of its basket. What happens?",
-		Expect: "Each process holds one lock and waits for the other lock. Both renew their lease, so no TTL ends the deadlock. Only the deadline of a request does. " +
-			"With sorted locks, both processes get what they want.",
-		Why: "A deadlock needs a cycle of processes, each of which holds what the next one wants. A lease with renewal behaves as a lock without end. " +
-			"A database notices the cycle and rolls one transaction back. A lock service sees two unrelated keys.",
-		Cure: "Take the locks in one order everywhere. AcquireAll sorts the keys and drops duplicates, so a cycle is impossible. On Redis it takes free locks in one round trip. " +
-			"A deadline for each request bounds the wait for what remains.",
-		Links: []Link{
-			{"sorted keys for every backend", "internal/dlock/multi.go"},
-			{"all keys in one step on Redis", "internal/dlock/redislock/multi.go"},
-			{"the strategies sort a basket, too", "internal/stock/strategy.go"},
-			{"the test", "internal/dlock/redislock/multi_test.go"},
-		},
-		Exercises: [3]string{
-			"Three baskets want tea and rice, rice and salt, salt and tea. Draw the cycle, and say which order of keys removes it.",
-			"Release the first lock and start again if the second one is taken. Is that free of deadlocks? What else can happen?",
-			"The rows of two baskets are locked in opposite order on MariaDB. Which error does one of them get, and who retries in this project?",
-		},
-		Script: runDeadlock, worker: basketWorker,
-	}
-}
-
 const (
 	basketTTL      = 1500 * time.Millisecond
 	basketDeadline = 3 * basketTTL // for how long A waits for its second lock

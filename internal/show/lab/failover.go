@@ -12,33 +12,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func failoverLab() Lab {
-	return Lab{
-		Number: 7, Name: "failover", Title: "Redis fails over to a replica that lags",
-		Question: "Redis grants a lock, crashes, and a replica takes its place. Who has the lock?",
-		Expect: "The replica has not received the grant of A, so it grants the lock to B, while the lease of A is valid. Both sell the last unit, unless the " +
-			"database compares the fencing tokens. A bare counter gives both the same token.",
-		Why: "Replication in Redis is asynchronous: the master replies before a replica has the write. A failover loses what was not replicated, and a " +
-			"lost grant is a lock that two processes hold. The counter of the tokens is lost in the same way, so INCR issues the same number again.",
-		Cure: "The token comes from the server's clock or from the last token, whichever is greater. So a replica that lags still issues a greater token. The " +
-			"database refuses the late write of A. If a clock was set back, a token may repeat: the database then refuses another owner with the same token.",
-		Links: []Link{
-			{"how a token is counted", "internal/dlock/redislock/lua/take.lua"},
-			{"when a token passes", "internal/dlock/dlock.go"},
-			{"the comparison in the database", "internal/sqlstore/fenced.go"},
-			{"the test with a replica that lags", "internal/dlock/redislock/antipatterns_test.go"},
-			{"the test with Sentinel", "internal/dlock/redislock/failover_test.go"},
-		},
-		Exercises: [3]string{
-			"WAIT 1 0 blocks until a replica has the write. Add it after the grant. Which failover still loses a lock?",
-			"Let A write before B reads. Why is the write of A accepted, and why is that no error?",
-			"Set the clock of the replica back by an hour. Which token does B get, and how does the shop sell again?",
-		},
-		Needs:  []string{"redis-server"},
-		Script: runFailover, worker: orderWorker,
-	}
-}
-
 // replicated is a Redis server and its replica, which replicates through a proxy.
 type replicated struct {
 	master, replica *testbed.Redis

@@ -13,31 +13,6 @@ import (
 	"example.com/shop/internal/platform/testbed"
 )
 
-func fairnessLab() Lab {
-	return Lab{
-		Number: 12, Name: "fairness", Title: "Fair or not: the queue, the herd, and starvation",
-		Question: "Several processes want one lock again and again. Who gets it next, and how many requests does that cost?",
-		Expect: "With polling, a process that releases the lock often gets it again, and others starve. If a release notifies all waiters, all of them ask at once " +
-			"and one succeeds. With a queue, each release is a hand-off to the next process, for two requests.",
-		Why: "A waiter that polls has the lock only if it asks between a release and the next acquisition. The process that has just released is there first. " +
-			"A broadcast shortens the wait, and makes each release cost a request for each waiter.",
-		Cure: "The lock keeps a queue of waiters. The script that releases the lock grants it to the first waiter, and notifies that process alone.",
-		Links: []Link{
-			{"queue and notification", "internal/dlock/redislock/doc.go"},
-			{"the script that finds the next waiter", "internal/dlock/redislock/lua/queue.lua"},
-			{"polling with jitter, for comparison", "internal/dlock/redislock/config.go"},
-			{"the test of fairness", "internal/dlock/redislock/fairness_test.go"},
-		},
-		Exercises: [3]string{
-			"A process in the queue is paused with SIGSTOP. How long does its turn hold up the others, and which setting bounds that?",
-			"Let a process that polls pause for 5 ms after each release. Who starves now, and what is the price in throughput?",
-			"Let each process have eight callers, and decorate its lock with dlock/share. How many requests does a grant cost now, and who waits longer?",
-		},
-		Needs:  []string{"redis-server"},
-		Script: runFairness, worker: fairnessWorker,
-	}
-}
-
 // scramble is a run of several processes that want one lock.
 type scramble struct {
 	mode     string // queue, poll, or herd

@@ -13,30 +13,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func foreignReleaseLab() Lab {
-	return Lab{
-		Number: 6, Name: "foreign-release", Title: "Release without owner check",
-		Question: "A process releases its lock with DEL. Whose lock does it delete?",
-		Expect: "A has committed, but is paused before its release, and its lock expires. B takes the lock. A resumes and deletes the lock of B. C takes the " +
-			"free lock, so B and C hold it together, and both sell the last unit.",
-		Why: "DEL deletes whatever is stored under the key. A lock that has expired belongs to somebody else, and the late release of the previous holder " +
-			"frees it. The damage is done to B and C, which have made no mistake.",
-		Cure: "Store a random owner in the lock, and let a script compare it and delete the key in one step. GET and then DEL are two steps, and the lock may " +
-			"change hands between them. The fencing token is for what the owner check cannot see: a holder whose own lease has expired.",
-		Links: []Link{
-			{"the release of the product", "internal/dlock/redislock/lua/release.lua"},
-			{"the test that a late release frees nothing", "internal/dlock/dlocktest/lease.go"},
-			{"the textbook lock, and the history that catches it", "internal/dlock/redislock/linearizability_antipatterns_test.go"},
-		},
-		Exercises: [3]string{
-			"Write the release as GET, compare, DEL without a script. At which point must A be paused now?",
-			"Why does the owner have to be random? What happens with the host name, or with the id of the process?",
-			"A releases twice: the reply of the first release was lost. What must the second one return? Read release.lua.",
-		},
-		Script: runForeignRelease, worker: orderWorker,
-	}
-}
-
 // The locks of an order worker, by their names in its task. Empty is the lock of the product.
 const (
 	lockDelete  = "textbook"       // SET NX with a TTL; the release is DEL

@@ -12,34 +12,6 @@ import (
 	"example.com/shop/internal/platform/testbed"
 )
 
-func heatLab() Lab {
-	return Lab{
-		Number: 16, Name: "heat", Title: "One hot SKU, or many",
-		Question: "Many customers want the same SKU. What does each strategy pay for that?",
-		Expect: "Every strategy sells exactly what there is, hot or not. With a SKU for each buyer, optimistic never repeats an attempt. With one hot SKU it repeats " +
-			"many, because only one of the attempts that have read the same version can write. The other strategies wait, and repeat none.",
-		Why: "Heat means that transactions need the same row. Optimistic attempts work in parallel and throw away the work of all but one. A row lock and a " +
-			"conditional UPDATE make the others wait. Orders that wait in one process share its next transaction, so heat makes their batches larger. " +
-			"A strategy with a lease pays for one lease per SKU, so its batches gain with heat.",
-		Cure: "Take conditional for most SKUs: it is exact and repeats nothing. Keep optimistic for rows that two transactions seldom need at once. Compare " +
-			"batch on your own machines before you take it: make bench-orders measures all strategies under a long load.",
-		Links: []Link{
-			{"optimistic: the version check", "internal/sqlstore/version.go"},
-			{"pessimistic: the row lock", "internal/sqlstore/row_lock.go"},
-			{"conditional", "internal/sqlstore/conditional.go"},
-			{"batch: lock cohorting", "internal/order/commit_lane.go"},
-			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
-			{"the measurement under a long load", "bench/throughput/throughput.go"},
-		},
-		Exercises: [3]string{
-			"Where would a backoff between two optimistic attempts help, and whom would it hurt?",
-			"Split the units of a hot SKU over 16 rows. What must an order do when no row has enough?",
-			"Run make bench-orders with a -rate below the limit of all strategies. Which differences remain in the latencies?",
-		},
-		Script: runHeat, worker: heatWorker,
-	}
-}
-
 const (
 	heatProcesses = 3
 	heatBuyers    = 8 // of a process

@@ -11,13 +11,9 @@ import (
 
 // Lab is one experiment.
 type Lab struct {
-	Number    int       `json:"number"`
-	Name      string    `json:"name"` // for the command line
-	Title     string    `json:"title"`
-	Question  string    `json:"question"`
-	Expect    string    `json:"expect"` // what happens, before it has been seen
-	Why       string    `json:"why"`    // the cause of the effect
-	Cure      string    `json:"cure"`
+	Number int    `json:"number"`
+	Name   string `json:"name"` // for the command line
+	Words
 	Links     []Link    `json:"links"` // to the code of the cure, and to its test
 	Exercises [3]string `json:"exercises"`
 	Needs     []string  `json:"needs,omitempty"` // servers: if one is not installed, a run is inconclusive
@@ -53,11 +49,29 @@ const labTimeout = 30 * time.Second
 
 // All returns the labs, in the order of their numbers.
 func All() []Lab {
-	return []Lab{
-		mutexLab(), lostUpdateLab(), leaseExpiresLab(), pausedHolderLab(), unlockEarlyLab(), foreignReleaseLab(), failoverLab(),
-		redlockLab(), lateCheckLab(), deadlockLab(), watchdogLab(), fairnessLab(),
-		timersLab(), payOrExpireLab(), retryLab(), heatLab(),
+	all := []Lab{
+		{Name: "mutex", Script: runMutex},
+		{Name: "lost-update", Script: runLostUpdate, worker: orderWorker},
+		{Name: "lease-expires", Script: runLeaseExpires, worker: orderWorker},
+		{Name: "paused-holder", Script: runPausedHolder, worker: orderWorker},
+		{Name: "unlock-early", Script: runUnlockEarly, worker: orderWorker},
+		{Name: "foreign-release", Script: runForeignRelease, worker: orderWorker},
+		{Name: "failover", Needs: []string{"redis-server"}, Script: runFailover, worker: orderWorker},
+		{Name: "redlock", Needs: []string{"redis-server"}, Script: runRedlock, worker: redlockWorker},
+		{Name: "late-check", Script: runLateCheck, worker: lateCheckWorker},
+		{Name: "deadlock", Script: runDeadlock, worker: basketWorker},
+		{Name: "watchdog", Script: runWatchdog, worker: watchdogWorker},
+		{Name: "fairness", Needs: []string{"redis-server"}, Script: runFairness, worker: fairnessWorker},
+		{Name: "timers", Script: runTimers, worker: timersWorker},
+		{Name: "pay-or-expire", Script: runPayOrExpire, worker: payOrExpireWorker},
+		{Name: "retry", Script: runRetry},
+		{Name: "heat", Script: runHeat, worker: heatWorker},
 	}
+	for i := range all {
+		all[i].Number = i + 1
+		all[i].read()
+	}
+	return all
 }
 
 // Find returns the lab with a name.

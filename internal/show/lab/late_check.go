@@ -13,30 +13,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func lateCheckLab() Lab {
-	return Lab{
-		Number: 9, Name: "late-check", Title: "A token checked too late",
-		Question: "Each write carries its fencing token, and the database refuses a smaller one. Is the stock safe now?",
-		Expect: "Not if the new holder reads before the late holder writes. Both tokens pass their check, and the second write hides the first. " +
-			"If the row is locked before it is read, the late holder is refused.",
-		Why: "The check at the write compares tokens, not what was read. The token of the new holder protects the row only from the moment at which it is " +
-			"stored. Between the read and the write of the new holder, the row still accepts the previous token.",
-		Cure: "Lock the row, compare the token, read the level and write both in one transaction. A late write is then either before the read, and the new " +
-			"holder sees it, or after the write, and is refused.",
-		Links: []Link{
-			{"the check under the lock of the row", "internal/sqlstore/fenced.go"},
-			{"the tests of both orders, and of the late check", "internal/sqlstore/blackbox/late_write_test.go"},
-			{"the rule for tokens", "internal/dlock/dlock.go"},
-		},
-		Exercises: [3]string{
-			"Let the new holder store its token before it reads, in a statement of its own. Does that cure the late check?",
-			"Add the column version to the WHERE of the late check. Which of the two holders is refused now?",
-			"The store of your files supports only \"write if the token is not smaller\". What must the holder do before it reads?",
-		},
-		Script: runLateCheck, worker: lateCheckWorker,
-	}
-}
-
 // lateCheckWorker sells as the product does, or with a token that is compared only at the write, if its task has check=late.
 func lateCheckWorker(ctx context.Context, w *Worker) {
 	if w.Task["check"] != "late" {

@@ -37,7 +37,7 @@ const (
 func (l LateHolder) Do(ctx context.Context, c Config) error {
 	ctx, cancel := context.WithTimeout(ctx, lateTimeout)
 	defer cancel()
-	r := &Run{Config: c, lab: pausedHolderLab()}
+	r := &Run{Config: c, lab: must(Find("paused-holder"))}
 	err := attempt(func() { l.run(ctx, r) })
 	return errors.Join(err, r.close())
 }

@@ -9,31 +9,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func leaseExpiresLab() Lab {
-	return Lab{
-		Number: 3, Name: "lease-expires", Title: "The lease expires before the commit",
-		Question: "A process holds a lock with a TTL, and its work takes longer than the TTL. Does the lock still protect the stock?",
-		Expect: "The lease of A expires before A commits. B gets the lock and sells the last unit. Without a fencing token A sells the same unit again; with " +
-			"one, the database refuses the write of A.",
-		Why: "A lock in Redis is a lease: after its TTL anybody else may have it. Renewal helps only while the renewals reach Redis. Here the network between A " +
-			"and Redis is cut, but the network between A and the database is not. So A still writes, on the base of what it read under its old lease.",
-		Cure: "Give the lock service a number that grows with each grant, the fencing token, and let the database compare it. The row stores the token of its " +
-			"last writer. A write with an older token is refused, in the transaction that locks the row. The service then takes a new lease and tries again. " +
-			"Here the row lock alone would find no unit either, because it reads the level again. The token also refuses what was computed before.",
-		Links: []Link{
-			{"the comparison of the tokens", "internal/sqlstore/fenced.go"},
-			{"what a token is", "internal/dlock/dlock.go"},
-			{"the test", "internal/sqlstore/blackbox/late_write_test.go"},
-		},
-		Exercises: [3]string{
-			"Make the TTL ten times as long. What becomes better, and what becomes worse when a holder dies?",
-			"Let A write before B does. Is the write of A accepted although its lease has expired? Is that an error? Read late_write_test.go.",
-			"Let admit in fenced.go accept every token, and run the lab again. Which outcome has the write of A now, and for which work would that be wrong?",
-		},
-		Script: runLeaseExpires, worker: orderWorker,
-	}
-}
-
 // The TTL of leases that are to expire, and of those that are not.
 const (
 	shortTTL = "1s"

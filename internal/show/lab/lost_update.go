@@ -8,30 +8,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func lostUpdateLab() Lab {
-	return Lab{
-		Number: 2, Name: "lost-update", Title: "Check, then act",
-		Question: "Two processes sell the last unit. Both check first. What can go wrong?",
-		Expect:   "Both read that one unit is left, and both accept an order. The second write hides the first: the column says one unit sold, the orders say two.",
-		Why: "Between the check and the write, what was checked can change. The write stores a level that was computed from the old read, so it deletes the " +
-			"update of the other process.",
-		Cure: "Let the write check again. A conditional UPDATE takes the unit only where one is left. A version column (optimistic locking) refuses a write whose " +
-			"read is old.",
-		Links: []Link{
-			{"the write that loses updates", "internal/sqlstore/write_back.go"},
-			{"the conditional UPDATE", "internal/sqlstore/conditional.go"},
-			{"the version check", "internal/sqlstore/version.go"},
-			{"the test", "internal/sqlstore/blackbox/sale_test.go"},
-		},
-		Exercises: [3]string{
-			"The column does not fall below zero in this lab. Why is CHECK (on_hand >= reserved) no protection?",
-			"Which isolation level would make the naive write safe on your database, and what would the second process see?",
-			"Read how for-update avoids the lost update. What does the second process do meanwhile, and what does that cost a hot SKU?",
-		},
-		Script: runLostUpdate, worker: orderWorker,
-	}
-}
-
 func runLostUpdate(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	picture := r.Draw(&Picture{Title: "two processes, one unit: read, then write"})

@@ -5,29 +5,6 @@ import (
 	"fmt"
 )
 
-func mutexLab() Lab {
-	return Lab{
-		Number: 1, Name: "mutex", Title: "A mutex is not enough",
-		Question: "An order service protects its stock with a mutex. Is that enough?",
-		Expect:   "With one instance the mutex sells exactly what there is. With three instances it oversells, because each process has a mutex of its own.",
-		Why: "A mutex excludes the goroutines of one process. Two instances can both read that one unit is left, and both sell it. Each then writes its own " +
-			"result over that of the other.",
-		Cure: "Use something that all instances share. The cheapest is the row itself: one UPDATE that checks and takes the unit. A distributed lock with a " +
-			"fencing token is for work that one statement cannot express.",
-		Links: []Link{
-			{"the mutex", "internal/stock/mutex.go"},
-			{"the conditional UPDATE", "internal/sqlstore/conditional.go"},
-			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
-		},
-		Exercises: [3]string{
-			"Sell by for-update, and compare the orders per second with those of conditional.",
-			"How many units does local oversell with two instances, and with six? Explain the trend.",
-			"Put all buyers on one of three instances. Is local exact then? What happens when that instance is replaced during the sale?",
-		},
-		Script: runMutex,
-	}
-}
-
 func runMutex(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	f := s.instances(ctx, 3)

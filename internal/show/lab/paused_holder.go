@@ -7,33 +7,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func pausedHolderLab() Lab {
-	return Lab{
-		Number: 4, Name: "paused-holder", Title: "A paused holder writes late",
-		Question: "A process checks that its lease is valid, and writes at once. Is the check enough?",
-		Expect: "A lease has a TTL, here 1.5 s: it expires if its holder does not renew it for that long. SIGSTOP pauses A between the check and the write, as a " +
-			"garbage collection or a migrated virtual machine may do. The lease expires, and B sells the last unit. A resumes and writes: its check is old. " +
-			"The lock issues a fencing token in both runs, but only the fenced run compares it with the row. Only there can the database refuse the write.",
-		Why: "A paused process cannot see that its lease has expired. It executes nothing, so no timer, no renewal and no watchdog of its own helps. Between " +
-			"the last check and the write there is always a gap, and a pause fits into every gap.",
-		Cure: "The resource checks, not the holder. The database compares the fencing token of the write with the last one that it has accepted, in the " +
-			"transaction that locks the row. It needs no clock for that, and nothing of it runs in the paused process.",
-		Links: []Link{
-			{"the comparison of the tokens", "internal/sqlstore/fenced.go"},
-			{"the validity of a lease", "internal/dlock/lease.go"},
-			{"the test of the late write", "internal/sqlstore/blackbox/late_write_test.go"},
-			{"the test with paused processes", "internal/dlock/redislock/paused_holder_test.go"},
-		},
-		Exercises: [3]string{
-			"Let A check its lease a second time, after it has resumed. Where must the next pause be to defeat that check too?",
-			"Which pauses have you seen in production? Name one that is longer than your usual TTL.",
-			"A worker of a lab stops at named points: see the constants in order_worker.go. Let A stop at commit, where its transaction has the row and is about to " +
-				"be committed, and pause it there. What do B and the database do then?",
-		},
-		Script: runPausedHolder, worker: orderWorker,
-	}
-}
-
 // pausedTTL is longer than shortTTL: on a busy machine too, the lease must be valid until the pause.
 const pausedTTL = "1500ms"
 

@@ -10,29 +10,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func payOrExpireLab() Lab {
-	return Lab{
-		Number: 14, Name: "pay-or-expire", Title: "Pay against expire at one instant",
-		Question: "A customer pays at the moment when the order expires. Who wins?",
-		Expect: "If the payment checks the order first and writes later, both win. The timer releases the unit, another customer buys it, and " +
-			"then the payment is stored. Two customers have paid for one unit. If the row decides, exactly one of payment and expiry settles the order.",
-		Why: "A check of the order is old as soon as it has been read. The call of a bank takes a second, and a timer needs a millisecond in between.",
-		Cure: "Each transaction that settles an order locks its row, reads the status and the clock of the database there, and only then " +
-			"writes. A late payment finds the order expired. A late timer finds it paid, and does nothing.",
-		Links: []Link{
-			{"the transaction that pays", "internal/sqlstore/settle.go"},
-			{"the transaction that expires", "internal/sqlstore/expire.go"},
-			{"the test", "internal/sqlstore/blackbox/expire_race_test.go"},
-		},
-		Exercises: [3]string{
-			"The refused payment has charged a card. Which step belongs before the charge, and what does the shop owe the customer now?",
-			"Would UPDATE orders SET status = 'CONFIRMED' WHERE id = ? AND status = 'PENDING' be enough? Which clock decides then?",
-			"Extend the order by a minute before the bank is called. Which of the two outcomes becomes rarer, and what does that cost other customers?",
-		},
-		Script: runPayOrExpire, worker: payOrExpireWorker,
-	}
-}
-
 // payTTL is how long the orders of the lab wait for payment: long enough that a process which waits for them reads them in time.
 const payTTL = time.Second
 

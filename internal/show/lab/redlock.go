@@ -8,32 +8,6 @@ import (
 	"example.com/shop/internal/platform/testbed"
 )
 
-func redlockLab() Lab {
-	return Lab{
-		Number: 8, Name: "redlock", Title: "Redlock: five servers, and what they cannot promise",
-		Question: "Redlock asks a majority of five Redis servers for a lock. M. Kleppmann called it unsafe, S. Sanfilippo defended it. Who is right?",
-		Expect: "Servers: a frozen server costs nothing. A server that returns empty helps a second process to a majority, unless it waits for a TTL first. " +
-			"Processes: if a holder is paused beyond the TTL, five servers do not help. The fencing token does.",
-		Why: "Both are right, each about another fault. Sanfilippo: a majority survives the loss of servers, as long as no server forgets a grant that is " +
-			"still valid. Kleppmann: no majority helps a holder that cannot see its lease expire. No lock service can stop a write that is already on its way.",
-		Cure: "A server that has lost its data grants nothing for a TTL: by then, every grant that it has forgotten has expired. The row checks the fencing " +
-			"token: it refuses a holder that is older than the last one that wrote.",
-		Links: []Link{
-			{"the majority, tokens, and servers that lose their data", "internal/dlock/redlock/doc.go"},
-			{"the script that grants nothing for a TTL", "internal/dlock/redlock/lua/take.lua"},
-			{"the token check in the row", "internal/sqlstore/fenced.go"},
-			{"the tests with frozen and wiped servers", "internal/dlock/redlock/faults_test.go"},
-		},
-		Exercises: [3]string{
-			"Freeze three servers of five instead of one. What does Acquire return, after which time, and what becomes of a lease that is held?",
-			"The servers keep their data with appendfsync everysec, and one loses power. Why is waiting for a TTL not enough then?",
-			"Read how redlock makes tokens without a shared counter. Why does each token exceed the previous one if two majorities share one server?",
-		},
-		Needs:  []string{"redis-server"},
-		Script: runRedlock, worker: redlockWorker,
-	}
-}
-
 // redlockWorker sells if its task has a SKU, and otherwise holds a lease.
 func redlockWorker(ctx context.Context, w *Worker) {
 	if w.Task["sku"] != "" {

@@ -14,30 +14,6 @@ import (
 	"example.com/shop/internal/platform/testbed"
 )
 
-func retryLab() Lab {
-	return Lab{
-		Number: 15, Name: "retry", Title: "A retry is a second order",
-		Question: "The reply to an order is lost, and the customer's client retries. How many orders are there?",
-		Expect: "Without an Idempotency-Key there are two: the first request was carried out, only its reply was lost. With a key there is one, and the retry gets " +
-			"the reply that was lost, also from another instance.",
-		Why: "A client without a reply cannot know whether the request or the reply was lost. A retry is right after a lost request, and a second order after a lost reply.",
-		Cure: "Send the same Idempotency-Key with each attempt. The order's own transaction inserts a row with the key and the reply. A unique key of the database " +
-			"lets one of the duplicates commit, at whatever instance they arrive; the others get its reply.",
-		Links: []Link{
-			{"duplicates of one process wait here", "internal/httpapi/idempotency.go"},
-			{"the row with the reply", "internal/sqlstore/idempotency.go"},
-			{"the test", "internal/e2e/idempotency_test.go"},
-			{"the proxy that loses the reply", "internal/platform/testbed/proxy.go"},
-		},
-		Exercises: [3]string{
-			"The key is stored in a transaction of its own, before the order. What does a retry find if the process dies in between? And if the key is stored after the order?",
-			"Redis holds the keys, and MySQL the orders. Which failure brings the second order back?",
-			"How long must a shop keep keys, and what happens to a retry after that time?",
-		},
-		Script: runRetry,
-	}
-}
-
 func runRetry(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	f := s.instances(ctx, 2)

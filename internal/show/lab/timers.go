@@ -12,31 +12,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func timersLab() Lab {
-	return Lab{
-		Number: 13, Name: "timers", Title: "Timers that survive their process",
-		Question: "An unpaid order holds units. Its timer releases them. What is left of the timer if the process dies?",
-		Expect: "A timer in memory dies with its process. A timer in a Redis sorted set is lost if a process removes it with ZREM and dies. " +
-			"A timer that is a row of the database fires in another process.",
-		Why: "Memory ends with its process. ZREM removes the timer before its work is done, so between ZREM and the work only one process has the timer. " +
-			"In both cases no place is left in which another process could find it, and the units stay reserved.",
-		Cure: "Insert the timer as a row in the transaction that places the order, and delete the row in the transaction that expires the order. An index in Redis " +
-			"makes timers fast, and may lose entries: the overdue scan finds every row that is due and that nobody handled.",
-		Links: []Link{
-			{"the delay queue of the textbooks", "internal/timeout/textbook/textbook.go"},
-			{"the overdue scan", "internal/timeout/overdue_scan.go"},
-			{"the transaction that expires orders", "internal/sqlstore/expire.go"},
-			{"the test that kills consumers", "internal/timeout/faults/consumer_test.go"},
-		},
-		Exercises: [3]string{
-			"Let the textbook queue keep claimed timers in a second sorted set. Who returns them to the first set, and when?",
-			"The overdue scan waits two seconds before it takes a timer. What happens if it waits for no time, or for a minute?",
-			"Empty Redis with FLUSHALL while the rows wait. Which timers fire late, and by how much?",
-		},
-		Script: runTimers, worker: timersWorker,
-	}
-}
-
 // timersTTL is how long the orders of the lab wait for payment.
 const timersTTL = time.Second
 

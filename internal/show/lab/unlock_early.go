@@ -9,30 +9,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func unlockEarlyLab() Lab {
-	return Lab{
-		Number: 5, Name: "unlock-early", Title: "Unlock before commit",
-		Question: "A method takes the lock, writes and releases the lock. A framework commits the transaction around the method. What can go wrong?",
-		Expect: "The lock is free before the write is visible. B gets the lock in the gap, reads the old level, and both sell the last unit, although no lease " +
-			"expired and nothing failed.",
-		Why: "A transaction hides its writes until it is committed. If the lock is released first, the next holder reads a level without them. A " +
-			"lock in a method, and a transaction in an annotation around the method, have exactly this order.",
-		Cure: "Release after the commit: the lock encloses the transaction. A row lock and a fencing token in the same transaction are a second " +
-			"barrier. The COMMIT itself releases the row lock, so that is never too early.",
-		Links: []Link{
-			{"the lease that encloses the commit", "internal/stock/lease.go"},
-			{"the row lock", "internal/sqlstore/fenced.go"},
-			{"the test of all strategies", "internal/sqlstore/blackbox/sale_test.go"},
-		},
-		Exercises: [3]string{
-			"How long is the gap on your database? Measure COMMIT with synchronous replication.",
-			"A COMMIT whose reply is lost may have happened or not. When may the holder release its lock then?",
-			"A framework offers a hook after the commit. What happens to the lock if the transaction is rolled back, or if the hook fails?",
-		},
-		Script: runUnlockEarly, worker: orderWorker,
-	}
-}
-
 func runUnlockEarly(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	t := s.theater("the last unit: the lock is released before, or after the commit")

@@ -9,31 +9,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-func watchdogLab() Lab {
-	return Lab{
-		Number: 11, Name: "watchdog", Title: "The watchdog that renews for a dead worker",
-		Question: "A background goroutine renews the lock while the work runs, so the TTL may be short. What if the work is stuck, or a renewal fails?",
-		Expect: "If the work is stuck, a watchdog renews forever and nobody else gets the lock. If Redis cannot be reached, the work continues without a lock. " +
-			"A lease with a maximum hold time ends. A lease that is lost notifies its work before the next holder begins.",
-		Why: "A watchdog shows that the process lives, not that the work continues. It does not see that the work " +
-			"is stuck, and it does not notify the work of failed renewals.",
-		Cure: "MaxHold bounds the time that a lease is renewed. The holder counts the validity of its lease by its own clock, from the last renewal that was sent and " +
-			"acknowledged. When it is over, the context of the work is canceled. The store keeps the grant a tenth longer.",
-		Links: []Link{
-			{"lease validity and maximum hold time", "internal/dlock/hold.go"},
-			{"the context that ends with the lease", "internal/dlock/lease.go"},
-			{"the renewals of all leases of a process", "internal/dlock/driver/renewer.go"},
-			{"the tests", "internal/dlock/lease_test.go"},
-		},
-		Exercises: [3]string{
-			"The work ignores its context and writes after the loss. What still protects the stock? Run the lab late-check.",
-			"The handler of a request panics while a watchdog renews its lock, and the server recovers. Compare with what dlock.Do does.",
-			"Which MaxHold suits work that takes 200 ms at the 99th percentile? What happens to the slowest request in a thousand?",
-		},
-		Script: runWatchdog, worker: watchdogWorker,
-	}
-}
-
 const (
 	stuckTTL  = time.Second
 	stuckHold = stuckTTL + stuckTTL/2
