@@ -41,7 +41,7 @@ test-redislock:
 test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
 test-e2e:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel $(if $(SHOP_TEST_SOAK),3,6) ./internal/e2e
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./internal/e2e
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
@@ -69,9 +69,11 @@ check: ## Check format and style, and run the tests that need no server; for whi
 faults: servers ## Plant each fault of tools/faults, and see its test fail.
 	tools/faults.sh all
 
-.PHONY: soak
-soak: ## Run the same tests at full size, group by group, and plant the faults; takes more than two hours, and wants the machine for itself.
-	SHOP_TEST_SOAK=1 $(MAKE) --keep-going servers test-e2e test-redislock test-rest test-bench faults
+.PHONY: soak soak-group
+soak: servers ## Run the same tests at full size, group by group, and plant the faults; takes more than two hours, and wants the machine for itself.
+	tools/soak.sh $(ARGS)
+soak-group:
+	$(GOTEST) -p 2 -parallel $(or $(PARALLEL),4) $(if $(RUN),-run '$(RUN)') $(PACKAGES)
 
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.

@@ -1,0 +1,73 @@
+package internal_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestSoakIsResumed runs tools/soak.sh in a clone whose Makefile writes down what it is asked for, and fails one group. The next
+// run repeats this group alone; a change of the code repeats all.
+func TestSoakIsResumed(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs("..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "clone")
+	in(t, t.TempDir(), "git clone -q '"+root+"' '"+dir+"'")
+	const makefile = "soak-group test-bench faults:\n\t@echo '$@ $(PACKAGES) $(RUN)' >>.git/asked\n\t@test '$(PACKAGES)' != \"$$(cat .git/broken)\"\n"
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Makefile", makefile)
+	write(".git/broken", "./internal/order/...")
+	commit := func() { in(t, dir, "git -c user.name=t -c user.email=t@example.com commit -qam change") }
+	commit()
+	soak := func(wantCode int, args ...string) (asked []string, output string) {
+		write(".git/asked", "")
+		cmd := exec.CommandContext(t.Context(), "tools/soak.sh", args...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if code := cmd.ProcessState.ExitCode(); code != wantCode {
+			t.Errorf("%q: exit code %d, want %d: %v\n%s", args, code, wantCode, err, out)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, ".git/asked"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Split(strings.TrimSpace(string(text)), "\n"), string(out)
+	}
+
+	if _, out := soak(2, "nothing"); !strings.Contains(out, "no group nothing; there are") {
+		t.Errorf("an unknown group: %s", out)
+	}
+	first, _ := soak(1)
+	tests := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(first, "\n"), -1)
+	out, err := exec.CommandContext(t.Context(), "go", "test", "-list", ".", "./e2e").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := regexp.MustCompile(`(?m)^Test\w+`).FindAllString(string(out), -1); len(tests) != len(all) {
+		t.Errorf("%d tests of e2e are in groups, want %d", len(tests), len(all))
+	}
+	if again, _ := soak(1); len(first) < 20 || len(again) != 1 || !strings.Contains(again[0], "./internal/order/...") {
+		t.Errorf("%d groups, and then %q; want many, and then the one that failed", len(first), again)
+	}
+	write(".git/broken", "none")
+	write("docs/benchmarks/note.md", "text\n")
+	in(t, dir, "git add -A")
+	commit()
+	if last, _ := soak(0); len(last) != 1 {
+		t.Errorf("after a commit of texts: %q, want the one that failed", last)
+	}
+	write("Makefile", makefile+"# more\n")
+	if all, _ := soak(0); len(all) != len(first) {
+		t.Errorf("%d groups after a change, want %d", len(all), len(first))
+	}
+}

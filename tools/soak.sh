@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Runs the tests at full size, group by group, and writes what became of each into docs/benchmarks/soak.md.
+#
+#   tools/soak.sh [GROUP...]
+#
+# A group is a folder of internal (dlock), the tests of internal/e2e whose files begin with a word (e2e/sale), bench, or
+# faults, which plants the faults of tools/faults. Without names it is all of them. A group that has passed at this
+# commit is not run again. Commits that change only docs do not count, so the page itself can be committed in between.
+#
+# Exit code: 0 if all groups have passed at this commit, 1 if not, 2 for a group that does not exist.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+page=docs/benchmarks/soak.md
+
+rooms() { find internal -mindepth 2 -name '*_test.go' -not -path 'internal/e2e/*' | cut -d/ -f2 | sort -u; }
+words() { find internal/e2e -maxdepth 1 -name '*_test.go' -exec grep -l '^func Test[A-LN-Z]' {} + | sed -E 's|.*/([a-z]+)_.*|e2e/\1|' | sort -u; }
+all=$(rooms && words && echo bench faults e2e/orderpath | tr ' ' '\n')
+
+for group; do
+	grep -qxF -- "$group" <<<"$all" || { echo "soak: no group $group; there are" $all >&2; exit 2; }
+done
+
+commit=$(git log -1 --format=%h --abbrev=10 -- . ':!docs')
+[ -z "$(git status --porcelain --untracked-files=no -- . ':!docs')" ] || commit=$commit+changes
+
+if [ ! -e "$page" ]; then
+	cat >"$page" <<-'TEXT'
+		# The tests at full size
+
+		`make soak` runs them group by group, and writes this table. It runs no group again that has passed at the present commit. Commits of
+		texts do not count. A commit with "+changes" had changes that were not committed.
+
+		| group | verdict | commit | began (UTC) | minutes |
+		|---|---|---|---|--:|
+	TEXT
+fi
+
+# row GROUP VERDICT BEGAN SECONDS: write the row of a group in place of its last one.
+row() {
+	local minutes
+	minutes=$(awk "BEGIN { printf \"%.1f\", $4 / 60 }")
+	grep -vF "| $1 | " "$page" >"$page.new" || true
+	echo "| $1 | $2 | $commit | $3 | $minutes |" >>"$page.new"
+	mv "$page.new" "$page"
+}
+
+# run GROUP: run its tests.
+run() {
+	case $1 in
+		bench) make test-bench ;;
+		faults) make faults ;;
+		e2e/orderpath) make soak-group PACKAGES=./internal/e2e/orderpath PARALLEL=7 ;;
+		e2e/*) make soak-group PACKAGES=./internal/e2e PARALLEL=3 RUN="^($(
+			grep -hoE '^func Test[A-Za-z0-9]+' internal/e2e/"${1#e2e/}"_*_test.go internal/e2e/"${1#e2e/}"_test.go 2>/dev/null | cut -c6- | paste -sd '|'
+		))\$\$" ;;
+		*) make soak-group PACKAGES="./internal/$1/..." ;;
+	esac
+}
+
+for group in "${@:-$all}"; do for group in $group; do
+	if grep -qF "| $group | passed | $commit |" "$page"; then
+		echo "soak: $group has passed at $commit"
+		continue
+	fi
+	echo "soak: $group"
+	began=$(date -u '+%F %H:%M') start=$SECONDS verdict=passed
+	SHOP_TEST_SOAK=1 SHOP_TEST_REQUIRE=1 run "$group" || verdict=failed
+	row "$group" "$verdict" "$began" $((SECONDS - start))
+done; done
+
+left=$(for group in $all; do grep -qF "| $group | passed | $commit |" "$page" || echo "$group"; done)
+[ -z "$left" ] || { echo "soak: not passed at $commit:" $left >&2; exit 1; }
