@@ -25,6 +25,7 @@ var shop = []string{
 
 // borders is what a package must not reach by any way.
 var borders = map[string][]string{
+	"app":                {module + "httpapi/apiclient", module + "show"}, // an instance is no client of another one
 	"order":              slices.Concat(infrastructure, []string{module + "sqlstore", module + "httpapi", module + "identity", module + "events"}),
 	"stock":              slices.Concat(infrastructure, []string{module + "order", module + "sqlstore", module + "httpapi"}),
 	"platform/backoff":   slices.Concat(infrastructure, shop, []string{module}),
@@ -38,6 +39,7 @@ var borders = map[string][]string{
 	"dlock/permits":      slices.Concat(infrastructure, shop),
 	"httpapi/ratelimit":  shop,
 	"platform/sqldb":     shop,
+	"platform/storeurl":  slices.Concat(infrastructure, shop, []string{module}),
 	"timeout":            slices.Concat(infrastructure, shop),
 	"stock/waitlist":     slices.Concat(infrastructure, shop),
 	"platform/zookeeper": shop,

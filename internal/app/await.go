@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/storeurl"
 )
 
 const (
@@ -42,9 +43,9 @@ func await(ctx context.Context, log *slog.Logger, open func() error) error {
 }
 
 // unreachable reports whether no server answers, or one that is starting. A name without an address, a refused
-// password and an unknown database are permanent errors.
+// password or certificate, and an unknown database are permanent errors.
 func unreachable(err error) bool {
-	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound || storeurl.Refused(err) {
 		return false
 	}
 	return sqldb.Unreachable(err) || redis.IsLoadingError(err) || redis.IsMasterDownError(err) ||

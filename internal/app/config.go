@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -8,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/timeout"
 )
 
@@ -80,21 +82,4 @@ func (c Config) Validate() error {
 }
 
 // redacted returns a URL without its password, or none.
-func redacted(rawURL string) string {
-	if rawURL == "" {
-		return "none"
-	}
-	scheme, rest, ok := strings.Cut(rawURL, "://")
-	if !ok {
-		return "(malformed URL)"
-	}
-	at := strings.LastIndex(rest, "@")
-	if at < 0 {
-		return rawURL
-	}
-	user, _, secret := strings.Cut(rest[:at], ":")
-	if secret {
-		user += ":xxxxx"
-	}
-	return scheme + "://" + user + rest[at:]
-}
+func redacted(rawURL string) string { return cmp.Or(storeurl.Redacted(rawURL), "none") }

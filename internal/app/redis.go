@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/platform/storeurl"
 )
 
 // rights does what every use of Redis needs: it runs a script that writes.
@@ -21,13 +23,17 @@ const rightsKey = "shop:start"
 // it may evict keys.
 func usable(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
 	err := await(ctx, log, func() error { return rights.Run(ctx, rdb, []string{rightsKey}).Err() })
+	hint := storeurl.Hint(err)
 	switch {
 	case err == nil:
 		return requireNoEviction(ctx, rdb, log)
+	case hint != "":
 	case unreachable(err):
-		return fmt.Errorf("%w: check --redis, and that the server runs", err)
+		hint = "check --redis, and that the server runs"
+	default:
+		hint = "check --redis, and that its user may run scripts and write"
 	}
-	return fmt.Errorf("%w: check --redis, and that its user may run scripts and write", err)
+	return fmt.Errorf("%w: %s", err, hint)
 }
 
 // requireNoEviction returns an error if rdb may delete leases that have not expired. If the server does not tell, it logs

@@ -78,7 +78,7 @@ func ValidRedis(u string) error {
 	}
 	client, err := redisx.New(u)
 	if err != nil {
-		return errors.New("--redis: want redis://USER:PASSWORD@HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,HOST:6379")
+		return fmt.Errorf("--redis: %w", err)
 	}
 	return client.Close()
 }
@@ -90,10 +90,16 @@ func ValidRedlock(urls string) error {
 	}
 	seen := make(map[string]bool)
 	for u := range strings.SplitSeq(urls, ",") {
-		o, err := redis.ParseURL(u)
+		base, _, _ := strings.Cut(u, "?")
+		o, err := redis.ParseURL(base)
 		if err != nil {
 			return errors.New("--redlock: want URLs like redis://USER:PASSWORD@HOST:6379/0, separated by commas")
 		}
+		client, err := redisx.New(u)
+		if err != nil {
+			return fmt.Errorf("--redlock: %w", err)
+		}
+		_ = client.Close()
 		if seen[o.Addr] {
 			return fmt.Errorf("--redlock: %s is named twice; a server has one vote", o.Addr)
 		}

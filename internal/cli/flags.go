@@ -17,7 +17,8 @@ import (
 // VariableRule says which flags have an environment variable.
 const VariableRule = "Every flag of shop serve has an environment variable: SHOP_ and its name in capitals. " +
 	"On other commands, only the flags that name a service or a store have one: --url, --admin-url, --database, --redis, --redlock, --zookeeper, --zookeeper-auth, --etcd. " +
-	"A flag has precedence over its variable, and the variable over the default. The help of a command shows its variables."
+	"A flag has precedence over its variable, and the variable over the default. The help of a command shows its variables. " +
+	"docs/how-to/connect-securely.md shows URLs with TLS and passwords."
 
 // connections are the flags that say where something is. Each has a variable, of whichever command it is.
 var connections = []string{"url", adminURL, "database", "redis", "redlock", "zookeeper", "zookeeper-auth", "etcd"}

@@ -1,18 +1,19 @@
 package redisx
 
 import (
-	"crypto/tls"
 	"errors"
-	"fmt"
-	"net"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"example.com/shop/internal/platform/storeurl"
 )
+
+// errAddress does not repeat the address, which may have a password.
+var errAddress = errors.New("want redis://USER:PASSWORD@HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,HOST:6379, with rediss for TLS")
 
 // New returns a client that [Check] accepts, for
 //
@@ -20,81 +21,67 @@ import (
 //	redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER    the master of that name, by its sentinels
 //	redis+cluster://USER:PASSWORD@HOST:PORT,HOST:PORT            a cluster, by some of its nodes
 //
-// With rediss in place of redis it uses TLS. It connects when it is first used.
-// Give locks a client of their own, so that a pool that others exhaust does not
-// stop renewals.
+// With rediss in place of redis it uses TLS, of which [storeurl.TLS] has the parameters. The sentinels may have a user
+// and a password of their own, the parameters sentinel-user and sentinel-password. New connects to nothing, and no error
+// has a password. Give locks a client of their own, so that a pool that others exhaust does not stop renewals.
 func New(address string) (redis.UniversalClient, error) {
-	scheme, rest, _ := strings.Cut(address, "://")
+	scheme, _, _ := strings.Cut(address, "://")
 	kind, group, _ := strings.Cut(scheme, "+")
-	switch group {
-	case "":
-		opts, err := redis.ParseURL(address)
-		if err != nil {
-			return nil, fmt.Errorf("redisx: %w", err)
-		}
-		opts.MaxRetries = -1
-		opts.ContextTimeoutEnabled = true
-		opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
-		opts.MaintNotificationsConfig = disabled()
-		return redis.NewClient(opts), nil
-	case "sentinel", "cluster":
-	default:
-		return nil, fmt.Errorf("redisx: unknown scheme %q", scheme)
+	if group == "" {
+		return one(kind, address)
 	}
-	hosts, u, err := parseGroup(kind, rest)
-	if err != nil {
-		return nil, fmt.Errorf("redisx: %w", err)
+	u, err := storeurl.Parse(address, "")
+	if errors.Is(err, storeurl.ErrForm) || kind != "redis" && kind != "rediss" {
+		return nil, errAddress
+	} else if err != nil {
+		return nil, err
 	}
-	password, _ := u.User.Password()
-	if group == "cluster" {
+	user, password := u.Params.Get("sentinel-user"), u.Params.Get("sentinel-password")
+	u.Params.Del("sentinel-user")
+	u.Params.Del("sentinel-password")
+	switch own := user + password; {
+	case len(u.Params) > 0:
+	case group == "cluster" && u.Path == "" && own == "":
 		return redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),
+			Addrs: u.Hosts, Username: u.User, Password: u.Password, TLSConfig: u.TLS,
 			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, MaintNotificationsConfig: disabled(),
 			ClusterStateReloadInterval: time.Second, // a refused connection does not make the client ask for the new master
 		}), nil
+	case group == "sentinel" && u.Path != "":
+		return redis.NewFailoverClient(&redis.FailoverOptions{
+			MasterName: u.Path, SentinelAddrs: u.Hosts, SentinelUsername: user, SentinelPassword: password,
+			Username: u.User, Password: u.Password, TLSConfig: u.TLS,
+			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
+		}), nil
 	}
-	master := strings.Trim(u.Path, "/")
-	if master == "" {
-		return nil, errors.New("redisx: the address does not name the master")
+	return nil, errAddress
+}
+
+// one returns a client of one server.
+func one(kind, address string) (redis.UniversalClient, error) {
+	base, query, _ := strings.Cut(address, "?")
+	params, err := url.ParseQuery(query)
+	if err != nil {
+		return nil, errAddress
 	}
-	return redis.NewFailoverClient(&redis.FailoverOptions{
-		MasterName: master, SentinelAddrs: hosts, Username: u.User.Username(), Password: password, TLSConfig: secure(kind),
-		MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
-	}), nil
+	secure, err := storeurl.TLS(kind, params)
+	if err != nil {
+		return nil, err
+	}
+	opts, err := redis.ParseURL(base + "?" + params.Encode())
+	if err != nil {
+		return nil, errAddress
+	}
+	opts.TLSConfig = secure
+	opts.MaxRetries = -1
+	opts.ContextTimeoutEnabled = true
+	opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
+	opts.MaintNotificationsConfig = disabled()
+	return redis.NewClient(opts), nil
 }
 
 func disabled() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-func secure(kind string) *tls.Config {
-	if kind == "rediss" {
-		return &tls.Config{MinVersion: tls.VersionTLS12}
-	}
-	return nil
-}
-
-// parseGroup splits the hosts, which an URL has one of, from what is like an URL.
-func parseGroup(kind, rest string) ([]string, *url.URL, error) {
-	if kind != "redis" && kind != "rediss" {
-		return nil, nil, fmt.Errorf("unknown scheme %q", kind)
-	}
-	authority, path, _ := strings.Cut(rest, "/")
-	user, hosts := "", authority
-	if at := strings.LastIndexByte(authority, '@'); at >= 0 {
-		user, hosts = authority[:at+1], authority[at+1:]
-	}
-	u, err := url.Parse(kind + "://" + user + "group/" + path)
-	if err != nil {
-		return nil, nil, err
-	}
-	list := strings.Split(hosts, ",")
-	for _, host := range list {
-		if _, _, err := net.SplitHostPort(host); err != nil {
-			return nil, nil, err
-		}
-	}
-	return slices.Clip(list), u, nil
 }
 
 // Check refuses a client that repeats commands by itself or ignores deadlines. It reads the options of the clients it

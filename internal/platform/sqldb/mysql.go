@@ -1,20 +1,20 @@
 package sqldb
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/platform/storeurl"
 )
 
 // maxIdle is how long a session may do nothing within a transaction. A process that is paused keeps rows locked for no
@@ -91,23 +91,40 @@ func mysqlClass(err error) (Class, bool) {
 func parseMySQL(rawURL string) (c *mysqldriver.Config, address string, err error) {
 	// No error repeats a part of the text: an unescaped character in the password moves it anywhere.
 	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %")
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, "", malformed
-	}
-	name := strings.TrimPrefix(u.Path, "/")
-	if u.Hostname() == "" || name == "" || strings.Contains(name, "/") || u.RawQuery != "" || u.Fragment != "" {
+	u, err := storeurl.Parse(rawURL, "3306")
+	switch {
+	case err != nil && !errors.Is(err, storeurl.ErrForm):
+		return nil, "", fmt.Errorf("database: %w", err)
+	case err != nil || len(u.Hosts) != 1 || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0:
 		return nil, "", malformed
 	}
 	c = mysqldriver.NewConfig()
-	c.User = u.User.Username()
-	c.Passwd, _ = u.User.Password()
-	c.Net, c.Addr, c.DBName = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306")), name
+	c.User, c.Passwd, c.TLS = u.User, u.Password, u.TLS
+	c.Net, c.Addr, c.DBName = "tcp", u.Hosts[0], u.Path
 	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
 	c.ClientFoundRows = true
 	c.InterpolateParams = true
 	c.Logger = &mysqldriver.NopLogger{}
-	return c, "mysql://" + c.Addr + "/" + name, nil
+	return c, "mysql://" + c.Addr + "/" + u.Path, nil
+}
+
+// explained adds to an error of a new connection what to change in the URL, if TLS or the user may be the cause.
+func explained(err error, c *mysqldriver.Config) error {
+	e, answered := errors.AsType[*mysqldriver.MySQLError](err)
+	_, network := errors.AsType[net.Error](err)
+	hint := storeurl.Hint(err)
+	switch {
+	case answered && (e.Number == 1045 || e.Number == 3159):
+		hint = "check the user, the password, and whether the server demands tls-ca=FILE, or tls-cert=FILE and tls-key=FILE too"
+	case errors.Is(err, mysqldriver.ErrNoTLS):
+		hint = "switch TLS on in the server, or take its parameters out of the URL"
+	case !answered && !network && hint == "" && c.TLS != nil: // the driver drops the alert
+		hint = "check that the server accepts the certificate of tls-cert=FILE"
+	}
+	if hint == "" {
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, hint)
 }
 
 // session are the settings on which the code relies, whatever those of the server are.
@@ -137,7 +154,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", address, err)
+		return nil, fmt.Errorf("open database %s: %w", address, explained(err, c))
 	}
 	// In MariaDB's words, or in MySQL's: the isolation, how long a statement may take, and a transaction may be idle.
 	c.Params = session()

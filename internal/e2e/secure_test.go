@@ -1,0 +1,100 @@
+package e2e_test
+
+import (
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// leaks fails the test if a text has the password of the stores, escaped or not.
+func leaks(t *testing.T, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		for _, part := range []string{"ss/w", "ss%2F", "w:rd", "w%3Ard"} { // of testbedtest.Password
+			if strings.Contains(text, part) {
+				t.Errorf("the password is in: %s", text)
+			}
+		}
+	}
+}
+
+// TestStoresThatDemandTLSAndPasswords sells through stores that accept nothing else. The program shows no password, and
+// a mistake in a URL is one line that says what to change.
+func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
+	t.Parallel()
+	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
+	database, redis := testbedtest.SecureMariaDB(t, c), testbedtest.SecureRedis(t, c)
+	const user, password = "shop:", testbedtest.EscapedPassword + "@"
+	env := map[string]string{
+		"SHOP_DATABASE": "mysql://certified:" + password + database + "?" + c.Both(),
+		"SHOP_REDIS":    "rediss://" + user + password + redis + "/0?" + c.Both(),
+	}
+	in := launchIn(t, env, builtFor(t), "--log-level", "debug")
+	in.listens(t)
+	for _, strategy := range []string{"conditional", "redis-cohort", "lua"} {
+		in.want(t, http.StatusCreated, http.MethodPut, "/api/v1/skus/"+strategy, `{"on_hand":9,"strategy":"`+strategy+`"}`)
+		if a := served(t.Context(), http.DefaultClient, in.url, strategy); a.status != http.StatusCreated {
+			t.Errorf("%s: %+v", strategy, a)
+		}
+	}
+	ready := in.want(t, http.StatusOK, http.MethodGet, "/readyz", "")
+	if code, out, stderr := call(t, env, "audit"); code != 0 {
+		t.Errorf("audit: exit code %d: %s%s", code, out, stderr)
+	}
+	in.stop()
+	leaks(t, ready, in.stderr.String())
+
+	for name, wrong := range map[string]struct {
+		variable, url string
+		code          int
+		line          string
+	}{
+		"database without TLS":           {"SHOP_DATABASE", "mysql://" + user + password + database, 1, "whether the server demands tls-ca=FILE"},
+		"password of the database":       {"SHOP_DATABASE", "mysql://" + user + "x" + password + database + "?" + c.Server(), 1, "check the user, the password"},
+		"another authority, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?" + other.Server(), 1, "give the authority"},
+		"no such authority, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?tls-ca=missing.pem", 2, "--database: tls-ca: open missing.pem"},
+		"unknown parameter, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?tls-verify=no", 2, "want mysql://"},
+		"Redis without TLS":              {"SHOP_REDIS", "redis://" + user + password + redis, 1, "if and only if the URL has tls-ca=FILE"},
+		"password of Redis":              {"SHOP_REDIS", "rediss://" + user + "x" + password + redis + "?" + c.Both(), 1, "WRONGPASS"},
+		"another authority, Redis":       {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + other.Server(), 1, "give the authority"},
+		"no certificate, Redis":          {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + c.Server(), 1, "by tls-cert=FILE and tls-key=FILE"},
+		"a key without certificate":      {"SHOP_REDIS", "rediss://" + user + password + redis + "?tls-key=" + c.Key, 2, "--redis: tls-cert and tls-key: give both"},
+		"unknown parameter, Redis":       {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + password + "=1", 2, "want redis://"},
+		"a slash in a password, Redlock": {"SHOP_REDLOCK", "redis://u:w:rd/@" + redis, 2, "want URLs like"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			file := filepath.Join(t.TempDir(), "shop.db")
+			env := map[string]string{"SHOP_DATABASE": "sqlite:" + file, wrong.variable: wrong.url}
+			code, stdout, stderr := call(t, env, "serve", "--listen", "127.0.0.1:0")
+			last := stderr[strings.LastIndexByte(strings.TrimSpace(stderr), '\n')+1:]
+			if code != wrong.code || !strings.Contains(last, wrong.line) {
+				t.Errorf("exit code %d, want %d and %q: %s", code, wrong.code, wrong.line, stderr)
+			}
+			leaks(t, stdout, stderr)
+		})
+	}
+}
+
+// TestWhatIsNotEncrypted: an instance serves plain HTTP, and a database file has the data as it is.
+func TestWhatIsNotEncrypted(t *testing.T) {
+	t.Parallel()
+	url := sqliteURL(t)
+	in := start(t, "--database", url)
+	in.want(t, http.StatusCreated, http.MethodPut, "/api/v1/skus/a", `{"on_hand":9,"strategy":"conditional"}`)
+	in.place(t)
+	file := strings.TrimPrefix(url, "sqlite:")
+	data, err := os.ReadFile(file)
+	log, unread := os.ReadFile(file + "-wal")
+	if err != nil || unread != nil {
+		t.Fatal(err, unread)
+	}
+	if !bytes.Contains(append(data, log...), []byte("conditional")) || !strings.HasPrefix(in.url, "http://") {
+		t.Errorf("%s, or the file, is encrypted: say so in SECURITY.md", in.url)
+	}
+}

@@ -1,0 +1,57 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// TestDatabaseThatDemandsTLS opens a server that demands TLS, and a certificate of one user. All connections have it. A
+// mistake in the URL is one line that says what to change, and has no password.
+func TestDatabaseThatDemandsTLS(t *testing.T) {
+	t.Parallel()
+	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
+	server := testbedtest.SecureMariaDB(t, c)
+	url := func(user, params string) string {
+		return "mysql://" + user + ":" + testbedtest.EscapedPassword + "@" + server + "?" + params
+	}
+	for _, url := range []string{url("shop", c.Server()), url("certified", c.Both())} {
+		d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := "mysql://" + server; d.Address != want {
+			t.Errorf("the address is %s, want %s", d.Address, want)
+		}
+		for _, connector := range []driver.Connector{d.Usual, d.Single, d.Unhurried} {
+			pool := sql.OpenDB(connector)
+			defer pool.Close()
+			var name, cipher string
+			if err := pool.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
+				t.Errorf("cipher %q, %v", cipher, err)
+			}
+		}
+	}
+	wrong := strings.Replace(url("shop", c.Server()), "p%40", "p", 1)
+	for url, want := range map[string]string{
+		url("shop", ""):                       "whether the server demands tls-ca=FILE",
+		url("certified", c.Server()):          "or tls-cert=FILE and tls-key=FILE too",
+		url("shop", "tls=true"):               "give the authority of the server's certificate by tls-ca=FILE",
+		url("shop", other.Server()):           "give the authority of the server's certificate by tls-ca=FILE",
+		url("certified", c.With(other)):       "check that the server accepts the certificate",
+		wrong:                                 "check the user, the password",
+		url("shop", "tls-verify=no"):          "want mysql://",
+		testbedtest.Database(t) + "?tls=true": "switch TLS on in the server",
+	} {
+		_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		} else if text := err.Error(); strings.Contains(text, "\n") || strings.Contains(text, "ss/") || strings.Contains(text, "ss%2F") {
+			t.Errorf("the error has several lines, or the password: %s", text)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package testbedtest
+
+import (
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/platform/testbed"
+)
+
+// The password of the users of servers that demand one has characters that a URL has to escape.
+const (
+	Password        = "p@ss/w:rd?"         //nolint:gosec // of servers of tests
+	EscapedPassword = "p%40ss%2Fw%3Ard%3F" //nolint:gosec // of servers of tests
+)
+
+// SecureMariaDB starts a server that demands TLS, and returns its HOST:PORT/DB. The user shop needs no certificate, the
+// user certified does.
+func SecureMariaDB(t testing.TB, c Certificates) string {
+	t.Helper()
+	server := StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"ssl_ca": c.CA, "ssl_cert": c.Cert, "ssl_key": c.Key}})
+	db := OpenSQL(t, server.URL())
+	for _, statement := range []string{
+		"CREATE USER shop IDENTIFIED BY '" + Password + "'", "GRANT ALL ON shop.* TO shop",
+		"CREATE USER certified IDENTIFIED BY '" + Password + "' REQUIRE X509", "GRANT ALL ON shop.* TO certified",
+		"SET GLOBAL require_secure_transport = ON",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return server.Addr() + "/" + testbed.DefaultDatabase
+}
+
+// SecureRedis starts a server that demands TLS, a certificate, and the user shop; args are its further options. It
+// returns its HOST:PORT.
+func SecureRedis(t testing.TB, c Certificates, args ...string) string {
+	t.Helper()
+	server := StartRedis(t, testbed.RedisConfig{Args: args})
+	rdb := redis.NewClient(&redis.Options{Addr: server.Addr(), PoolSize: 1}) // its connection outlives the port
+	defer rdb.Close()
+	_, port, err := net.SplitHostPort(server.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range [][]any{
+		{"CONFIG", "SET", "port", "0"},
+		{"CONFIG", "SET", "tls-ca-cert-file", c.CA, "tls-cert-file", c.Cert, "tls-key-file", c.Key, "tls-cluster", "yes"},
+		{"CONFIG", "SET", "tls-port", port},
+		{"ACL", "SETUSER", "shop", "on", ">" + Password, "~*", "&*", "+@all"},
+		{"ACL", "SETUSER", "default", "off"},
+	} {
+		if err := rdb.Do(t.Context(), command...).Err(); err != nil {
+			t.Fatal(fmt.Errorf("%v: %w", command, err))
+		}
+	}
+	return server.Addr()
+}
