@@ -134,7 +134,7 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 		Orders: i.orders, Stock: i.stocks, Strategies: i.strategies, Timers: i.timers, Instance: i.c.Instance, Drain: new(httpapi.Drain), Logger: i.log,
 		// Not the lock services: without one its strategies are refused, and an instance that
 		// reported itself unready would make the other SKUs unavailable as well.
-		Ready:          i.store.Ping,
+		Ready:          func(ctx context.Context) error { return ready(ctx, i.store) },
 		LocalOnly:      i.c.Auth == AuthNone && IsLoopback(i.c.Listen),
 		Metrics:        i.tel.Metrics,
 		TracerProvider: i.tel.TracerProvider, MeterProvider: i.tel.MeterProvider, Propagator: i.tel.Propagator,

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -46,11 +47,27 @@ func (a *api) ready(c *gin.Context) {
 		return
 	}
 	if err := a.stores.now(c.Request.Context()); err != nil {
-		a.refuse(c, &refusal{Problem: newProblem(TypeStoreUnavailable, "A store is unavailable."), cause: err})
+		detail := "A store is unavailable."
+		if missing, ok := errors.AsType[*NotReadyError](err); ok {
+			detail = "An order could not be stored: " + missing.Part + "."
+		}
+		a.refuse(c, &refusal{Problem: newProblem(TypeStoreUnavailable, detail), cause: err})
 		return
 	}
 	c.String(http.StatusOK, "ok\n")
 }
+
+// NotReadyError is an error of [Config.Ready] that says which part of what an order needs is missing.
+type NotReadyError struct {
+	Part string // for everybody to read, without a full stop
+	Err  error
+}
+
+// Error implements error.
+func (e *NotReadyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotReadyError) Unwrap() error { return e.Err }
 
 // readiness asks whether the stores answer. While a question takes long, the previous answer holds. The instance is
 // ready until a question has failed: a slow first answer is no failure.

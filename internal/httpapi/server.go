@@ -63,7 +63,7 @@ type Config struct {
 	// Instance is the name of this process in every response.
 	Instance string
 
-	// Ready returns why the instance is not ready, or nil. /readyz calls it with a time limit of
+	// Ready returns why the instance is not ready, or nil; the response has the part of a [NotReadyError]. /readyz calls it with a time limit of
 	// one second, and answers within 250 ms: by the previous call, if this one takes longer. Until
 	// the first call has ended the instance is ready, so connect the stores before New. Default: always ready.
 	Ready func(ctx context.Context) error

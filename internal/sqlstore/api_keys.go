@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
@@ -29,14 +30,12 @@ func (s *Store) RequireSchema(ctx context.Context) error {
 }
 
 // RequireLatestSchema returns [ErrNoSchema] if [Store.Migrate] of this program has changes left to make.
-func (s *Store) RequireLatestSchema(ctx context.Context) error {
-	steps, err := steps(s.engine.Engine)
-	if err != nil {
-		return err
-	}
-	v, err := schemaVersion(ctx, s.pool)
-	if err == nil && v < steps[len(steps)-1].version {
-		return ErrNoSchema
+func (s *Store) RequireLatestSchema(ctx context.Context) error { return s.requireLatest(ctx, s.pool) }
+
+func (s *Store) requireLatest(ctx context.Context, db *sql.DB) error {
+	v, err := schemaVersion(ctx, db)
+	if err == nil && v < s.latest() {
+		return fmt.Errorf("%w: it has version %d, and this program needs %d", ErrNoSchema, v, s.latest())
 	}
 	return err
 }

@@ -61,17 +61,13 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	if err != nil && !errors.Is(err, ErrNoSchema) {
 		return err
 	}
-	steps, err := steps(s.engine.Engine)
-	if err != nil {
-		return err
-	}
 	if err := s.createVersions(ctx, conn); sqldb.Is(err, sqldb.Denied) {
 		return fmt.Errorf("the schema has version %d, and this program needs %d: run shop migrate as a user with SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER: %w",
-			current, steps[len(steps)-1].version, err)
+			current, s.latest(), err)
 	} else if err != nil {
 		return err
 	}
-	for _, st := range steps {
+	for _, st := range s.steps {
 		if st.version <= current {
 			continue
 		}
@@ -93,6 +89,9 @@ func (s *Store) createVersions(ctx context.Context, conn *sql.Conn) error {
 	_, err := conn.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS schema_migrations (version INTEGER NOT NULL PRIMARY KEY)")
 	return err
 }
+
+// latest is the version of the schema that this program needs.
+func (s *Store) latest() int { return s.steps[len(s.steps)-1].version }
 
 // schemaVersion returns the version of the schema, which is 0 if there is none, with [ErrNoSchema] if its table is missing.
 func schemaVersion(ctx context.Context, db gorm.ConnPool) (version int, err error) {

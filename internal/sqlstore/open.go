@@ -29,6 +29,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	steps, err := steps(d.Engine)
+	if err != nil {
+		return nil, err
+	}
 	n := cmp.Or(c.Connections, d.Connections)
 	connect := func(to driver.Connector, limit int) *sql.DB {
 		pool := traced(to, d.Dialect, c.Tracer)
@@ -51,7 +55,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", d.Address, err), pool.Close(), aside.Close(), auditors.Close())
 	}
 	s := &Store{
-		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, connect: connect, instance: c.Instance, timers: noTimers{},
+		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, steps: steps, connect: connect, instance: c.Instance, timers: noTimers{},
 		limits: new(sync.Map), outcomeReads: make(chan struct{}, maxOutcomeReads),
 		auditing: make(chan struct{}, 1), // it reads all there is
 		lookUps:  &lookUps{db: db},

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"sync"
@@ -15,25 +16,47 @@ const pingPatience = 250 * time.Millisecond
 // may end a pooled connection while the database works. If that connection fails, or does not answer within 250 ms, Ping
 // asks over a new connection too. One answer is enough. Orders cannot use up the connections of Ping.
 func (s *Store) Ping(ctx context.Context) error {
-	ask := s.pingServer
+	return s.ask(ctx, func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) })
+}
+
+// emptyOrder is refused by a server that would refuse an order: it is read-only, has no quorum, or gives the user no
+// right. It writes nothing, and costs what a read costs.
+const emptyOrder = "INSERT INTO orders SELECT * FROM orders WHERE 1 = 0"
+
+// Ready is Ping with the question whether the database would store an order. It returns [ErrNoSchema] if the schema is older
+// than the program, and the refusal of a server that accepts no order. A file was found to be writable when it was opened.
+func (s *Store) Ready(ctx context.Context) error {
+	return s.ask(ctx, func(ctx context.Context, db *sql.DB) error {
+		if err := s.requireLatest(ctx, db); err != nil || s.engine.OneWriter {
+			return err
+		}
+		_, err := db.ExecContext(ctx, emptyOrder)
+		return schema(err)
+	})
+}
+
+// ask puts a question to the database, over one or two connections.
+func (s *Store) ask(ctx context.Context, question func(context.Context, *sql.DB) error) (err error) {
 	if s.engine.OneWriter { // a file has no connection that could be cut
-		ask = s.aside.PingContext
+		err = question(ctx, s.aside)
+	} else {
+		err = s.askServer(ctx, question)
 	}
-	if err := ask(ctx); err != nil {
+	if err != nil {
 		return fmt.Errorf("database %s: %w", s.engine.Address, err)
 	}
 	return nil
 }
 
-// pingServer returns nil as soon as a pooled or a new connection has answered. It returns after both of its goroutines.
-func (s *Store) pingServer(ctx context.Context) (err error) {
+// askServer returns nil as soon as a pooled or a new connection has answered. It returns after both of its goroutines.
+func (s *Store) askServer(ctx context.Context, question func(context.Context, *sql.DB) error) (err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	defer cancel()
 	failed, answers := make(chan struct{}), make(chan error, 2)
 	asking.Go(func() {
-		err := s.aside.PingContext(ctx)
+		err := question(ctx, s.aside)
 		if err != nil {
 			close(failed)
 		}
@@ -47,7 +70,7 @@ func (s *Store) pingServer(ctx context.Context) (err error) {
 		case <-late.C:
 		case <-ctx.Done():
 		}
-		answers <- s.pingNew(ctx)
+		answers <- s.askNew(ctx, question)
 	})
 	for range cap(answers) {
 		if err = <-answers; err == nil {
@@ -57,11 +80,11 @@ func (s *Store) pingServer(ctx context.Context) (err error) {
 	return err
 }
 
-// pingNew asks over a connection that is in no pool.
-func (s *Store) pingNew(ctx context.Context) error {
+// askNew asks over a connection that is in no pool.
+func (s *Store) askNew(ctx context.Context, question func(context.Context, *sql.DB) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	db := s.connect(s.engine.Single, 1)
-	return errors.Join(db.PingContext(ctx), db.Close())
+	return errors.Join(question(ctx, db), db.Close())
 }

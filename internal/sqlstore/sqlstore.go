@@ -65,6 +65,7 @@ type Store struct {
 	aside        *sql.DB       // connections of Ping, and of those who find out which rows are locked: no order can use them up
 	rows         *bulkhead.Group
 	engine       *sqldb.Database
+	steps        []step                                      // of the schema
 	connect      func(c driver.Connector, limit int) *sql.DB // a pool of traced connections
 	instance     string
 	timers       Scheduler

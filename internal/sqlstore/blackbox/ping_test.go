@@ -103,3 +103,34 @@ func TestPingFailsWithoutADatabase(t *testing.T) {
 		t.Errorf("black hole: %v after %v", err, time.Since(began))
 	}
 }
+
+// A database may answer and yet store no order: its schema is old, or its user may read only.
+func TestReadyAsksWhatAnOrderNeeds(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	execAt(t, server, "CREATE USER reader", "GRANT SELECT ON shop.* TO reader")
+	reader := opening(t, "mysql://reader@"+server.Addr()+"/"+testbed.DefaultDatabase)
+	for _, s := range []*sqlstore.Store{reader, opening(t, "sqlite:"+t.TempDir()+"/shop.db")} {
+		if ping, ready := s.Ping(t.Context()), s.Ready(t.Context()); ping != nil || !errors.Is(ready, sqlstore.ErrNoSchema) {
+			t.Errorf("without a schema: ping %v, ready %v", ping, ready)
+		}
+	}
+	s := open(t, server.URL(), "one")
+	if err := s.Ready(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if ping, ready := reader.Ping(t.Context()), reader.Ready(t.Context()); ping != nil || sqldb.Classify(ready) != sqldb.Denied {
+		t.Errorf("as a user who reads only: ping %v, ready %v", ping, ready)
+	}
+}
+
+// opening returns a store without changing the database.
+func opening(t *testing.T, url string) *sqlstore.Store {
+	t.Helper()
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}

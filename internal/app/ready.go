@@ -1,0 +1,33 @@
+package app
+
+import (
+	"context"
+	"errors"
+
+	"example.com/shop/internal/httpapi"
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/sqlstore"
+)
+
+// ready returns why store would not store an order now, or nil.
+func ready(ctx context.Context, store *sqlstore.Store) error {
+	err := store.Ready(ctx)
+	if err == nil {
+		return nil
+	}
+	part, _ := missing(err)
+	return &httpapi.NotReadyError{Part: part, Err: err}
+}
+
+// missing says what an order lacks at a database that fails with err, and what to change.
+func missing(err error) (part, change string) {
+	switch {
+	case errors.Is(err, sqlstore.ErrNoSchema):
+		return "the schema of the database is older than the program", "run shop migrate"
+	case sqldb.Is(err, sqldb.ReadOnly):
+		return "the database is read-only", "name the server that accepts writes in --database, or end its read-only mode"
+	case sqldb.Unable(err):
+		return "the database does not let the user write", "give the user of --database the rights to read and write all tables, and check the settings and the disk of the server"
+	}
+	return "the database does not respond", "check --database, and that the server runs"
+}
