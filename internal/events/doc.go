@@ -1,5 +1,5 @@
 // Package events streams the changes in all instances to clients: orders, stock levels, leases, timers, members and the
-// leader.
+// leader. It is by hand, because libraries of server-sent events fan out one process and keep a queue per client.
 //
 // # Model
 //

@@ -5,7 +5,7 @@
 // A key is a text of 72 characters, shop_PREFIX_REST. The prefix names the key in lists, in logs and in the database.
 // The rest has 256 random bits, which only the key's holder has, and a checksum over the whole key. So a key that was
 // mistyped or cut off is refused without a lookup. The checksum protects from mistakes only, because any caller can
-// compute it.
+// compute it. Keys are by hand, because libraries authenticate people, and a service that asks for an order is none.
 //
 // The database has the SHA-256 of the secret. A slow hash with a salt is for passwords, which
 // people choose; nobody finds 256 random bits by trying.

@@ -12,5 +12,6 @@
 //  3. [Breaker.Run] waits for a probe that has an answer, which closes the breaker.
 //
 // Run is the only goroutine, besides its probes, which end with it. A breaker grants no locks, so mutual exclusion
-// depends on the service alone.
+// depends on the service alone. It is by hand, because libraries count failures, and here one paused server of three causes
+// many while the others grant locks.
 package breaker

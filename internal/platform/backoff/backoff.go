@@ -1,4 +1,5 @@
-// Package backoff computes the pause between two attempts, with jitter, and waits for it.
+// Package backoff computes the pause between two attempts, with jitter, and waits for it. It is by hand, because libraries
+// own the loop around the attempts, and here the loops differ in what they release before a pause.
 package backoff
 
 import (

@@ -1,5 +1,6 @@
 // Package testbed starts and breaks the real servers that the service depends on: Redis, MariaDB, ZooKeeper and
-// etcd. Tests and experiments use them instead of fakes.
+// etcd. Tests and experiments use them instead of fakes. It is by hand, because libraries start containers: they need a
+// Docker engine, which a reader's machine may lack.
 //
 // # Servers
 //

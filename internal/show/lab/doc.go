@@ -6,4 +6,6 @@
 //
 // A lab ends with a verdict: [Shown] if the effect appeared and the cure worked, [NotShown] if one of them did not.
 // It is [Inconclusive] if the machine prevented an answer, for example because a server is not installed.
+//
+// The pictures are SVG by hand: libraries draw curves over axes, and these are rows of leases with labels.
 package lab
