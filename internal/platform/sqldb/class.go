@@ -107,12 +107,13 @@ func Broken(err error) bool { return Is(err, Late, ReadOnly, Starting, Stopping,
 // Unable reports whether the database refuses to do such work until somebody mends it.
 func Unable(err error) bool { return Is(err, Denied, Full) }
 
-// Unreachable reports whether err says that no server answers, or that it accepts no session now: it is starting or
-// stopping, or has too many. Another attempt to connect may succeed. A SQLite file is never unreachable.
+// Unreachable reports whether err says that no server answers, or that it accepts no session or no writes now: it is starting
+// or stopping, has too many sessions, or is read-only. Another attempt to connect may succeed. A SQLite file is never
+// unreachable.
 func Unreachable(err error) bool {
 	_, network := errors.AsType[*net.OpError](err) // and no net.Error, which a missing file is as well
 	_, file := sqliteClass(err)
-	return network || cut(err) || !file && Is(err, Starting, Stopping)
+	return network || cut(err) || !file && Is(err, ReadOnly, Starting, Stopping)
 }
 
 // Unchanged reports whether err proves that a single statement outside a transaction has changed nothing: the database

@@ -4,34 +4,51 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"sync/atomic"
 )
 
 // serverConnector opens connections to MariaDB or MySQL, whose driver sends all arguments as text.
 //
-// The server may be demoted, when new connections lead to its successor. If it refuses to write because it is
-// read-only, all connections that share the generation are dropped. The error stays as it is: the driver's own option
-// RejectReadOnly would hide it, and drops one connection per refusal. A refusal is never repeated here: the transaction
-// has to begin again.
+// The connections of a generation lead to one of the hosts: number G modulo the number of hosts. A server may be demoted,
+// when new connections have to lead to its successor: another host, or another server behind the same address. If it
+// refuses to write because it is read-only, the next generation begins, and all connections of those before are dropped.
+// The error stays as it is: the driver's own option RejectReadOnly would hide it, and drops one connection per refusal. A
+// refusal is never repeated here: the transaction has to begin again.
 //
 // If scripts are allowed, a transaction begins with its first statement, in one round trip. The driver checks whether
 // the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that out.
 type serverConnector struct {
-	driver.Connector
-
-	latest  *atomic.Int64 // generation of connections; a refusal begins the next one
+	hosts   []host
+	latest  *atomic.Int64 // generation of connections
 	scripts bool
 }
 
-// Connect implements [driver.Connector].
+// Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
+// one accepts the connection, its generation begins.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	generation := c.latest.Load()
-	conn, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
+	latest := c.latest.Load()
+	var refused error
+	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
+		at := c.hosts[generation%int64(len(c.hosts))]
+		conn, err := at.connect(ctx, len(c.hosts) > 1)
+		if err == nil {
+			c.latest.CompareAndSwap(latest, generation)
+			return &serverConn{mysqlConn: conn.(mysqlConn), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
+		}
+		if len(c.hosts) == 1 {
+			return nil, err
+		}
+		refused = at.refusal(refused, err)
 	}
-	return &serverConn{mysqlConn: conn.(mysqlConn), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
+	if refused == nil {
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("no host accepts writes: %w", refused)
 }
+
+// Driver implements [driver.Connector].
+func (c serverConnector) Driver() driver.Driver { return c.hosts[0].Driver() }
 
 // mysqlConn is what database/sql uses of a connection.
 type mysqlConn interface {

@@ -130,7 +130,8 @@ type Database struct {
 
 // Open finds out what is at url, which is sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE. It fails, naming the
 // address, when a server does not answer before ctx ends, or has settings that no session can change and with which
-// the code would not work.
+// the code would not work. Of several hosts, HOST:PORT,HOST:PORT, one has to answer, and connections lead to the first that
+// is not read-only.
 func Open(ctx context.Context, url string, access Access) (*Database, error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "sqlite":
@@ -157,7 +158,7 @@ func ValidURL(url string) (err error) {
 	case "sqlite":
 		_, err = openSQLite(rest, AccessCreate)
 	case "mysql":
-		_, _, err = parseMySQL(url)
+		_, _, _, err = parseMySQL(url)
 	default:
 		err = errEngine
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -87,29 +88,34 @@ func mysqlClass(err error) (Class, bool) {
 	return mysqlClasses[e.Number], true
 }
 
-// parseMySQL returns how to connect to the server that rawURL names, and its address without secrets.
-func parseMySQL(rawURL string) (c *mysqldriver.Config, address string, err error) {
+// parseMySQL returns how to connect to the servers that rawURL names, their addresses, and all of that without secrets.
+func parseMySQL(rawURL string) (c *mysqldriver.Config, hosts []string, address string, err error) {
 	// No error repeats a part of the text: an unescaped character in the password moves it anywhere.
-	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %")
+	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %; several hosts are HOST:PORT,HOST:PORT")
 	u, err := storeurl.Parse(rawURL, "3306")
 	switch {
 	case err != nil && !errors.Is(err, storeurl.ErrForm):
-		return nil, "", fmt.Errorf("database: %w", err)
-	case err != nil || len(u.Hosts) != 1 || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0:
-		return nil, "", malformed
+		return nil, nil, "", fmt.Errorf("database: %w", err)
+	case err != nil || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0:
+		return nil, nil, "", malformed
+	}
+	for i, host := range u.Hosts {
+		if slices.Contains(u.Hosts[:i], host) {
+			return nil, nil, "", fmt.Errorf("database: the host %s is in the list twice", host)
+		}
 	}
 	c = mysqldriver.NewConfig()
 	c.User, c.Passwd, c.TLS = u.User, u.Password, u.TLS
-	c.Net, c.Addr, c.DBName = "tcp", u.Hosts[0], u.Path
-	c.Timeout, c.ReadTimeout, c.WriteTimeout = 2*time.Second, 3*time.Second, 3*time.Second
+	c.Net, c.DBName = "tcp", u.Path
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = hostTimeout, 3*time.Second, 3*time.Second
 	c.ClientFoundRows = true
 	c.InterpolateParams = true
 	c.Logger = &mysqldriver.NopLogger{}
-	return c, "mysql://" + c.Addr + "/" + u.Path, nil
+	return c, u.Hosts, "mysql://" + strings.Join(u.Hosts, ",") + "/" + u.Path, nil
 }
 
 // explained adds to an error of a new connection what to change in the URL, if TLS or the user may be the cause.
-func explained(err error, c *mysqldriver.Config) error {
+func explained(err error, secure bool) error {
 	e, answered := errors.AsType[*mysqldriver.MySQLError](err)
 	_, network := errors.AsType[net.Error](err)
 	hint := storeurl.Hint(err)
@@ -118,7 +124,7 @@ func explained(err error, c *mysqldriver.Config) error {
 		hint = "check the user, the password, and whether the server demands tls-ca=FILE, or tls-cert=FILE and tls-key=FILE too"
 	case errors.Is(err, mysqldriver.ErrNoTLS):
 		hint = "switch TLS on in the server, or take its parameters out of the URL"
-	case !answered && !network && hint == "" && c.TLS != nil: // the driver drops the alert
+	case !answered && !network && hint == "" && secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"
 	}
 	if hint == "" {
@@ -144,17 +150,20 @@ func session() map[string]string {
 
 // openMySQL asks the server that rawURL names for its engine.
 func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
-	c, address, err := parseMySQL(rawURL)
+	c, addresses, address, err := parseMySQL(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	var engine *Engine
-	err = Await(ctx, func() (err error) {
-		engine, err = engineOf(ctx, c)
-		return err
-	})
+	hosts, err := hostsOf(c, addresses)
+	if err == nil {
+		err = Await(ctx, func() (err error) {
+			engine, err = engineOf(ctx, hosts)
+			return err
+		})
+	}
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", address, explained(err, c))
+		return nil, fmt.Errorf("open database %s: %w", address, err)
 	}
 	// In MariaDB's words, or in MySQL's: the isolation, how long a statement may take, and a transaction may be idle.
 	c.Params = session()
@@ -165,6 +174,9 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	c.Params[isolation] = "'READ-COMMITTED'"
 	c.Params[longest] = strconv.FormatInt(int64(c.ReadTimeout/unit), 10)
 	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
+	if len(hosts) > 1 {
+		c.Params[mayWrite] = mayWriteOnce
+	}
 	usual := c.Clone()
 	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
 	slow := c.Clone()
@@ -173,48 +185,13 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	d := &Database{Engine: engine, Address: address}
 	generation := new(atomic.Int64)
 	for config, to := range map[*mysqldriver.Config]*driver.Connector{usual: &d.Usual, c: &d.Single, slow: &d.Unhurried} {
-		connector, err := mysqldriver.NewConnector(config)
+		hosts, err := hostsOf(config, addresses)
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{connector, generation, config.MultiStatements}
+		*to = serverConnector{hosts, generation, config.MultiStatements}
 	}
 	return d, nil
-}
-
-// engineOf asks a server for its engine, and for the settings that no session can change.
-func engineOf(ctx context.Context, c *mysqldriver.Config) (e *Engine, err error) {
-	connector, err := mysqldriver.NewConnector(c)
-	if err != nil {
-		return nil, err
-	}
-	db := sql.OpenDB(connector)
-	defer func() { err = errors.Join(err, db.Close()) }()
-	rows, err := db.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format')")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	is := make(map[string]string)
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		is[name] = value
-	}
-	if is["log_bin"] == "ON" && is["binlog_format"] == "STATEMENT" {
-		return nil, errors.New("the server has binlog_format=STATEMENT, and so refuses to write: set binlog_format=ROW")
-	}
-	switch {
-	case is["wsrep_on"] == "ON":
-		e = galera()
-	case strings.Contains(is["version"], "MariaDB"):
-		e = MariaDB()
-	default:
-		e = MySQL()
-	}
-	return e, rows.Err()
 }
 
 // lockByName uses a named lock, one per database of the server, which ends with its session. The name fits MySQL's

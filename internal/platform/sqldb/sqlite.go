@@ -87,6 +87,9 @@ func openSQLite(file string, access Access) (*Database, error) {
 	if file == "" || strings.HasPrefix(file, ":") {
 		return nil, fmt.Errorf("database sqlite:%s: want sqlite:FILE", file)
 	}
+	if strings.HasPrefix(file, "//") && !strings.HasPrefix(file, "///") {
+		return nil, fmt.Errorf("database sqlite:%s: a file has no host: want sqlite:FILE", file)
+	}
 	q := url.Values{
 		"_txlock": {"immediate"},
 		"_pragma": {"busy_timeout(1000)", "journal_mode(WAL)", "synchronous(FULL)"},

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,7 +23,7 @@ import (
 func TestSwitchOverBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		old, successor := replicated(t)
+		old, successor := testbedtest.StartReplicated(t)
 		proxy := testbedtest.StartProxy(t, old.Addr())
 		address := url.URL{Scheme: "mysql", User: url.UserPassword("seller", "secret"), Host: proxy.Addr(), Path: testbed.DefaultDatabase}
 		s := open(t, address.String(), "one")
@@ -44,7 +43,7 @@ func TestSwitchOverBehindOneAddress(t *testing.T) {
 		if err := testbedtest.OpenSQL(t, old.URL()).QueryRowContext(t.Context(), "SELECT @@gtid_binlog_pos").Scan(&position); err != nil {
 			t.Fatal(err)
 		}
-		execAt(t, successor, "DO MASTER_GTID_WAIT('"+position+"', 60)", "STOP SLAVE")
+		execAt(t, successor, "DO MASTER_GTID_WAIT('"+position+"', 60)", "STOP SLAVE", "SET GLOBAL read_only = 0")
 		proxy.Lead(successor.Addr())
 		if err := place(); err != nil {
 			t.Errorf("the order that was about to commit: %v", err)
@@ -115,21 +114,6 @@ func buyers(t testing.TB, s *sqlstore.Store, within time.Duration) (placed []str
 	}
 	all.Wait()
 	return placed
-}
-
-// replicated returns a primary and its replica. Both have a user who may not write while they are read-only.
-func replicated(t testing.TB) (primary, replica *testbed.MariaDB) {
-	t.Helper()
-	node := func(id string) *testbed.MariaDB {
-		return testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"server_id": id, "log_bin": "log", "binlog_format": "ROW"}})
-	}
-	primary, replica = node("1"), node("2")
-	for _, m := range []*testbed.MariaDB{primary, replica} {
-		execAt(t, m, "CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON "+testbed.DefaultDatabase+".* TO seller@'%'", "RESET MASTER")
-	}
-	host, port, _ := strings.Cut(primary.Addr(), ":")
-	execAt(t, replica, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='root', MASTER_USE_GTID=slave_pos", host, port), "START SLAVE")
-	return primary, replica
 }
 
 // execAt runs statements as root.

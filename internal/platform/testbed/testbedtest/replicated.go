@@ -1,6 +1,8 @@
 package testbedtest
 
 import (
+	"fmt"
+	"net"
 	"testing"
 
 	"example.com/shop/internal/platform/testbed"
@@ -18,4 +20,33 @@ func StartCluster(t testing.TB, cfg testbed.ClusterConfig) *testbed.Cluster {
 	t.Helper()
 	server, err := testbed.StartCluster(t.Context(), cfg)
 	return started(t, server, err)
+}
+
+// StartReplicated starts a MariaDB server and its replica, which is read-only, for this test alone. Both have a user seller
+// with the password secret, who has all rights in their database and may not write to a server that is read-only.
+func StartReplicated(t testing.TB) (primary, replica *testbed.MariaDB) {
+	t.Helper()
+	start := func(id string) *testbed.MariaDB {
+		m := StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"server_id": id, "log_bin": "log", "binlog_format": "ROW", "log_slave_updates": "1"}})
+		exec(t, m, "CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON "+testbed.DefaultDatabase+".* TO seller@'%'", "RESET MASTER")
+		return m
+	}
+	primary, replica = start("1"), start("2")
+	host, port, err := net.SplitHostPort(primary.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, replica, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='root', MASTER_USE_GTID=slave_pos", host, port),
+		"START SLAVE", "SET GLOBAL read_only = 1")
+	return primary, replica
+}
+
+// exec runs statements as root.
+func exec(t testing.TB, m *testbed.MariaDB, statements ...string) {
+	t.Helper()
+	for _, statement := range statements {
+		if _, err := OpenSQL(t, m.URL()).ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
 }

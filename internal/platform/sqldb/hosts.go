@@ -1,0 +1,147 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
+)
+
+// hostTimeout is how long a host of several has to accept a connection, before the next one is tried.
+const hostTimeout = 2 * time.Second
+
+// The settings of a session of several hosts include this variable, which a read-only server refuses with error 1242: a
+// subquery with two rows. So the question costs no round trip. Some versions have words for the values of read_only.
+const (
+	mayWrite     = "@may_write"
+	mayWriteOnce = "(SELECT 1 UNION SELECT IF(CONCAT(@@read_only) IN ('0', 'OFF'), 1, 2))"
+	twoRows      = 1242
+)
+
+// host is a server of those in a URL.
+type host struct {
+	driver.Connector
+
+	address string
+	secure  bool // with TLS
+}
+
+// connect opens a connection. If there are several hosts, the time is limited, and a server that is read-only is an error of
+// class [ReadOnly].
+func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
+	if !several {
+		return h.Connect(ctx)
+	}
+	limited, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	conn, err := h.Connect(limited)
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok && e.Number == twoRows {
+		return nil, &mysqldriver.MySQLError{Number: 1290, SQLState: [5]byte([]byte("HY000")), Message: "the server is read-only"}
+	}
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // which is not the caller's
+		err = os.ErrDeadlineExceeded
+	}
+	return conn, err
+}
+
+// hostsOf returns the hosts with connections as c describes them.
+func hostsOf(c *mysqldriver.Config, addresses []string) ([]host, error) {
+	hosts := make([]host, 0, len(addresses))
+	for _, address := range addresses {
+		c.Addr = address
+		connector, err := mysqldriver.NewConnector(c) // which copies c
+		if err != nil {
+			return nil, err
+		}
+		hosts = append(hosts, host{connector, address, c.TLS != nil})
+	}
+	return hosts, nil
+}
+
+// refusal adds the error of h to those of other hosts.
+func (h host) refusal(others, err error) error {
+	if others == nil {
+		return fmt.Errorf("%s: %w", h.address, err)
+	}
+	return fmt.Errorf("%w; %s: %w", others, h.address, err)
+}
+
+// engineOf asks all hosts for their engine. One that answers is enough; those that do must agree.
+func engineOf(ctx context.Context, hosts []host) (found *Engine, err error) {
+	if len(hosts) == 1 {
+		return hosts[0].engine(ctx, false)
+	}
+	at := ""
+	for _, h := range hosts {
+		e, failed := h.engine(ctx, true)
+		_, wrong := errors.AsType[settingError](failed)
+		switch {
+		case wrong:
+			return nil, h.refusal(nil, failed)
+		case failed != nil:
+			err = h.refusal(err, failed)
+		case found == nil:
+			found, at = e, h.address
+		case e.Name != found.Name:
+			return nil, fmt.Errorf("%s is %s, and %s is %s: all hosts must have one engine", at, found.Name, h.address, e.Name)
+		}
+	}
+	if found != nil {
+		err = nil
+	}
+	return found, err
+}
+
+// settingError says that a server works, and has settings or rights with which the code would not.
+type settingError string
+
+// Error implements error.
+func (e settingError) Error() string { return string(e) }
+
+// engine asks a host for its engine, and for the settings that no session can change. MariaDB lets some users write to a
+// server that is read-only. Of several hosts, they would not notice a switch-over, so they are refused.
+func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
+	db := sql.OpenDB(h)
+	defer func() { err = errors.Join(err, db.Close()) }()
+	const query = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format')"
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, explained(err, h.secure)
+	}
+	defer rows.Close()
+	is := make(map[string]string)
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return nil, err
+		}
+		is[name] = value
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	if is["log_bin"] == "ON" && is["binlog_format"] == "STATEMENT" {
+		return nil, settingError("the server has binlog_format=STATEMENT, and so refuses to write: set binlog_format=ROW")
+	}
+	switch {
+	case is["wsrep_on"] == "ON":
+		e = galera()
+	case strings.Contains(is["version"], "MariaDB"):
+		e = MariaDB()
+	default:
+		return MySQL(), nil // which has super_read_only
+	}
+	rights := 0
+	err = db.QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.user_privileges
+		WHERE privilege_type IN ('SUPER', 'READ_ONLY ADMIN', 'READ ONLY ADMIN') AND grantee = CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')`).Scan(&rights)
+	if several && rights > 0 {
+		err = settingError("the user has SUPER or READ_ONLY ADMIN, and would write to a server that is read-only: take a user without these rights")
+	}
+	return e, err
+}

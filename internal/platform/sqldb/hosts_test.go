@@ -1,0 +1,146 @@
+package sqldb_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// A list of hosts is read as it is meant, or refused with what is wrong in it.
+func TestHostsOfAURL(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"mysql://u:p@a:1,b:2/shop":          "",
+		"mysql://u@a,b,c/shop":              "",
+		"mysql://u@[::1]:1,[::2]/shop":      "",
+		"mysql://u@a:1,b:2,a:1/shop":        "the host a:1 is in the list twice",
+		"mysql://u@a,b,a:3306/shop":         "the host a:3306 is in the list twice",
+		"mysql://u@a:1,/shop":               "want mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+		"mysql://u@a:1,:2/shop":             "want mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+		"mysql://u@a:1,b:x/shop":            "want mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+		"mysql://u@a:1,mysql://u@b:1/shop":  "want mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+		"mysql://u@a:1,sqlite:shop.db/shop": "want mysql://USER:PASSWORD@HOST:PORT/DATABASE",
+		"sqlite://a:1,b:2/shop":             "a file has no host: want sqlite:FILE",
+	} {
+		err := sqldb.ValidURL(url)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+	}
+}
+
+// seller lets a user who may not write to a read-only server use the database of each server, and returns the URL of all.
+func seller(t *testing.T, servers ...*testbed.MariaDB) string {
+	t.Helper()
+	var hosts []string
+	for _, m := range servers {
+		hosts = append(hosts, m.Addr())
+		for _, statement := range []string{"CREATE USER seller", "GRANT ALL ON shop.* TO seller"} {
+			if _, err := testbedtest.OpenSQL(t, m.URL()).ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return "mysql://seller@" + strings.Join(hosts, ",") + "/shop"
+}
+
+// Connections lead to the host that is not read-only, wherever it is in the list, and follow it. A host that is paused or
+// gone is no failure if another one accepts writes. Without such a host, each is named with its reason.
+func TestConnectionsLeadToTheWriter(t *testing.T) {
+	t.Parallel()
+	a, b := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	url := seller(t, a, b)
+	readOnly := func(m *testbed.MariaDB, on int) {
+		t.Helper()
+		if _, err := testbedtest.OpenSQL(t, m.URL()).ExecContext(t.Context(), fmt.Sprint("SET GLOBAL read_only = ", on)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	readOnly(a, 1)
+	d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "mysql://" + a.Addr() + "," + b.Addr() + "/shop"; d.Address != want {
+		t.Errorf("the address is %s, want %s", d.Address, want)
+	}
+	usual, single := sql.OpenDB(d.Usual), sql.OpenDB(d.Single)
+	defer usual.Close()
+	defer single.Close()
+	leadsTo(t, usual, b)
+	leadsTo(t, single, b)
+
+	readOnly(b, 1)
+	leadsTo(t, usual, b) // an open connection stays, until it is to write
+	if _, err := usual.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); sqldb.Classify(err) != sqldb.ReadOnly {
+		t.Errorf("a write: %v", err)
+	}
+	_, err = usual.ExecContext(t.Context(), "CREATE TABLE t (n INT)")
+	for _, m := range []*testbed.MariaDB{a, b} {
+		if err == nil || sqldb.Classify(err) != sqldb.ReadOnly || !sqldb.Unreachable(err) || !strings.Contains(err.Error(), m.Addr()+": Error 1290") {
+			t.Errorf("no writer: %v", err)
+		}
+	}
+	readOnly(a, 0)
+	leadsTo(t, single, a) // though its open connection has met no refusal
+	leadsTo(t, usual, a)
+
+	if err := a.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	readOnly(b, 0)
+	began := time.Now()
+	other := sql.OpenDB(d.Usual)
+	defer other.Close()
+	leadsTo(t, other, b)
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("the next host after a paused one took %v", took)
+	}
+	leadsTo(t, usual, b)
+	if err := a.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	for _, hosts := range []string{a.Addr() + "," + b.Addr(), b.Addr() + "," + a.Addr()} {
+		if _, err := sqldb.Open(t.Context(), "mysql://seller@"+hosts+"/shop", sqldb.AccessCreate); err != nil {
+			t.Errorf("%s with %s gone: %v", hosts, a.Addr(), err)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	_, err = sqldb.Open(ctx, "mysql://seller@127.0.0.1:1,"+a.Addr()+"/shop", sqldb.AccessCreate)
+	if err == nil || !sqldb.Unreachable(err) || !strings.Contains(err.Error(), "127.0.0.1:1: dial") || !strings.Contains(err.Error(), a.Addr()+": dial") {
+		t.Errorf("both gone: %v", err)
+	}
+}
+
+func leadsTo(t *testing.T, pool *sql.DB, to *testbed.MariaDB) {
+	t.Helper()
+	var port string
+	if err := pool.QueryRowContext(t.Context(), "SELECT @@port").Scan(&port); err != nil || !strings.HasSuffix(to.Addr(), ":"+port) {
+		t.Errorf("port %s, want %s; %v", port, to.Addr(), err)
+	}
+}
+
+// Hosts with different engines, or of a user whose writes a read-only server accepts, are refused with what to change.
+func TestHostsThatCannotReplaceEachOther(t *testing.T) {
+	t.Parallel()
+	a := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	b := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"version": "8.4.0"}}) // as MySQL says
+	url := seller(t, a, b)
+	root := strings.Replace(url, "seller@", "root@", 1)
+	for url, want := range map[string]string{
+		url:  a.Addr() + " is mariadb, and " + b.Addr() + " is mysql: all hosts must have one engine",
+		root: a.Addr() + ": the user has SUPER or READ_ONLY ADMIN",
+	} {
+		if _, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
