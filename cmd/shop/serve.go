@@ -62,7 +62,7 @@ func (s *serving) define() {
 	f.Group("Stores")
 	f.DatabaseVar(&c.Database)
 	f.BoolVar(&c.AllowMultiWriter, "allow-multi-writer", false, "start although another instance writes to another node of the Galera cluster: "+
-		"purchase limits and --max-open-orders do not hold across nodes yet, and two leaders may work at once")
+		"two leaders may work at once")
 	f.StringVar(&c.Redis, "redis", "", "`URL`: use Redis at redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... "+
 		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events and timers")
 	f.Group("Lock services")

@@ -12,7 +12,7 @@ import (
 )
 
 // acrossNodes is what does not hold when instances write to several nodes of a Galera cluster.
-const acrossNodes = "purchase limits and --max-open-orders do not hold across nodes, and two leaders may work at once"
+const acrossNodes = "two leaders may work at once"
 
 // claimNode refuses to start on a node of a Galera cluster while another instance writes to another node, unless
 // --allow-multi-writer is given. The claim is renewed until the instance has drained.

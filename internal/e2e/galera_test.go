@@ -16,13 +16,13 @@ func TestSecondWritingGaleraNodeNeedsAFlag(t *testing.T) {
 	first := start(t, "--database", nodes[0].URL(), "--instance", "shop-1")
 	same := start(t, "--database", nodes[0].URL(), "--instance", "shop-2")
 	code, _, stderr := call(t, noEnv, "serve", "--listen", "127.0.0.1:0", "--instance", "shop-3", "--database", nodes[1].URL())
-	for _, want := range []string{"shop-", "writes to node", "give all instances the same node", "--allow-multi-writer", "--max-open-orders"} {
+	for _, want := range []string{"shop-", "writes to node", "give all instances the same node", "--allow-multi-writer", "two leaders"} {
 		if code != 1 || !strings.Contains(stderr, want) {
 			t.Fatalf("exit code %d without %q: %s", code, want, stderr)
 		}
 	}
 	allowed := start(t, "--database", nodes[2].URL(), "--instance", "shop-4", "--allow-multi-writer")
-	if !strings.Contains(allowed.stderr.String(), "purchase limits and --max-open-orders do not hold across nodes") {
+	if !strings.Contains(allowed.stderr.String(), "two leaders may work at once") {
 		t.Errorf("no warning: %s", allowed.stderr)
 	}
 	allowed.want(t, http.StatusOK, http.MethodGet, "/api/v1/skus", "")

@@ -69,7 +69,7 @@ func (m *mall) lockedCustomer(t *testing.T, others ...string) mishap {
 	}
 	return mishap{"the rows of 80 of its customers are locked; they buy all SKUs", sku, false, func(ctx context.Context, t *testing.T) func() {
 		t.Helper()
-		release := m.lockRows(t, "SELECT customer_id FROM customers WHERE customer_id LIKE 'frozen-%'")
+		release := m.lockRows(t, "SELECT customer_id FROM customer_usage WHERE customer_id LIKE 'frozen-%'")
 		skus := append([]string{sku}, others...)
 		buyers := throng(ctx, 80, comesBack(), func(ctx context.Context, i int) answer {
 			return m.order(ctx, m.instance(i), skus[i%len(skus)], fmt.Sprint("frozen-", i))

@@ -25,7 +25,8 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(o.overdue, 0) AS overdue,
   COALESCE(o.strays, 0) AS strays,
   COALESCE(t.orders, 0) AS two_fates,
-  COALESCE(b.steps, 0) AS fence_steps_back
+  COALESCE(b.steps, 0) AS fence_steps_back,
+  COALESCE(c.customers, 0) AS miscounted
 FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
@@ -51,6 +52,12 @@ LEFT JOIN (
     FROM ledger WHERE movement = 'RESERVE' AND fence > 0 {and ledger}
   ) fences WHERE fence < before_it GROUP BY sku
 ) b ON b.sku = s.sku
+LEFT JOIN (
+  SELECT sku, COUNT(*) AS customers FROM customer_usage u WHERE units <> (
+    SELECT COALESCE(SUM(ol.quantity), 0) FROM orders o JOIN order_lines ol ON ol.order_id = o.id AND ol.sku = u.sku
+    WHERE o.customer_id = u.customer_id AND o.status IN ('PENDING', 'CONFIRMED')
+  ) {and u} GROUP BY sku
+) c ON c.sku = s.sku
 {of s}
 ORDER BY s.sku`
 
@@ -130,7 +137,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 // narrowed returns the query for one SKU, or for all.
 func narrowed(now string, one bool) string {
 	places := []string{"{long ago}", fmt.Sprintf("%s - %d", now, stock.OverdueGrace.Microseconds())}
-	for _, table := range []string{"ledger", "ol", "s"} {
+	for _, table := range []string{"ledger", "ol", "s", "u"} {
 		where, and := "", ""
 		if one {
 			where, and = "WHERE "+table+".sku = @sku", "AND "+table+".sku = @sku"

@@ -119,8 +119,8 @@ func (t *transaction) repair(ctx context.Context, err error) error {
 			return err
 		}
 		return t.answerKnown(ctx)
-	case errors.Is(err, errNoCustomerRow):
-		return t.insertCustomers(ctx)
+	case errors.Is(err, errNoCounter):
+		return t.fillMissing(ctx)
 	}
 	return err
 }

@@ -41,7 +41,8 @@
 //
 // # Lock order
 //
-// The leader, customers, orders, stock, timers, keys, each by primary key in ascending order. Expire is the exception: it skips
+// The leader, counters of limits, orders, stock, timers, keys, each by primary key in ascending order. A cancellation locks its
+// order and then the counters. Expire is the exception: it skips
 // locked rows. It waits only for stock rows, in ascending order and before it locks anything else. While it holds
 // another stock row, it waits only for rows that were unlocked a moment before.
 //
@@ -54,8 +55,8 @@
 //
 // # Limits
 //
-// If a limit applies to an order, the transaction locks the row of the customer and then counts. The comment of
-// usage has the details.
+// If a limit applies to an order, the transaction locks the counters of the customer. The comment of usage has the
+// details.
 //
 // # Expiry
 //

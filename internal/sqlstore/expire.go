@@ -79,8 +79,12 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 			final = append(final, o.ID)
 		}
 	}
+	var returned []counter
 	if len(due) > 0 {
-		if due, err = e.lockStock(tx, due); err != nil {
+		if due, err = e.lockStock(tx, due); err == nil {
+			due, returned, err = e.lockCounters(tx, due)
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -92,6 +96,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	}
 	end := script{}
 	if len(due) > 0 {
+		end.counters(e.Store, returned)
 		e.expire(&end, due, rows[0].Now)
 	}
 	if err := e.timers.Cancel(tx.Statement.Context, &end, order.ExpireTimer, final...); err != nil {

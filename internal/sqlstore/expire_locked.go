@@ -51,6 +51,39 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	return ready, nil
 }
 
+// lockCounters locks the counters of limits to which the orders return units. It returns the orders of which nobody has locked
+// a counter, and what they add to the counters that there are.
+func (e *expiration) lockCounters(tx *gorm.DB, due []*order.Order) (ready []*order.Order, returned []counter, err error) {
+	var skus []string
+	for _, o := range due {
+		skus = append(skus, skusOf(*o)...)
+	}
+	limited, err := e.limitsOf(tx, distinct(skus))
+	if err != nil || len(limited) == 0 {
+		return due, nil, err
+	}
+	var wanted []counter
+	for _, o := range due {
+		wanted = append(wanted, countersOf(*o, limited)...)
+	}
+	free, busy, _, err := e.Store.lockCounters(tx, wanted)
+	isFree, isBusy := keysOf(free), keysOf(busy)
+	for _, o := range due {
+		counters := countersOf(*o, limited)
+		if slices.ContainsFunc(counters, func(c counter) bool { return isBusy[c.key()] }) {
+			e.found[o.ID] = order.Expiry{Again: orderBusy}
+			continue
+		}
+		ready = append(ready, o)
+		for _, c := range counters {
+			if c.Units = -c.Units; isFree[c.key()] {
+				returned = append(returned, c)
+			}
+		}
+	}
+	return ready, returned, err
+}
+
 // lockFree locks the rows of skus, which ascend, that nobody else has locked, and returns their SKUs.
 func (s *Store) lockFree(tx *gorm.DB, skus []string) (free []string, err error) {
 	for some := range slices.Chunk(skus, maxRows) {

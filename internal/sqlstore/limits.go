@@ -1,8 +1,6 @@
 package sqlstore
 
 import (
-	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,19 +8,17 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/stock"
 )
-
-// errNoCustomerRow says that a customer has no row to lock yet.
-var errNoCustomerRow = fmt.Errorf("sqlstore: the customer has no row: %w", stock.ErrBusy)
 
 // usage is what a customer has, as far as a limit asks for it.
 //
-// If a limit applies to an order, the transaction locks the row of the customer and then counts. So two orders of a
-// customer count one after the other, each at one moment. Without a limit, nothing is locked or counted. A limit of
-// open orders holds only if all instances configure it.
+// If a limit applies to an order, the transaction locks rows of customer_usage. So two orders of a customer count one after the
+// other, each at one moment. Without a limit, nothing is locked, counted or written. For each SKU with a limit such a
+// row counts the units of the customer in orders that are paid, or pending; whichever transaction changes them writes it.
+// A row without a SKU counts nothing: open orders are read from an index, up to the limit, which holds only if all
+// instances configure it. A row that is missing is filled from the orders. So rows may be deleted at any time.
 type usage struct {
-	open  int64            // pending orders that have not expired
+	open  int64            // pending orders that have not expired, or the limit if there are more
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
 }
 
@@ -55,137 +51,149 @@ func (t *transaction) count(r *request) {
 	}
 }
 
-// customers returns the customers to whose orders a limit applies, in ascending order.
-func (t *transaction) customers() []string {
-	concerned := make(map[string]bool)
-	for _, r := range t.requests {
-		if r.MaxOpen > 0 || slices.ContainsFunc(r.Order.Items, func(it order.Item) bool { return t.limited[it.SKU] > 0 }) {
-			concerned[r.Order.CustomerID] = true
-		}
+// counters returns the counters of r, with the units that it adds.
+func (t *transaction) counters(r *request) (rows []counter) {
+	if r.MaxOpen > 0 {
+		rows = append(rows, counter{CustomerID: r.Order.CustomerID, Units: 1})
 	}
-	return slices.Sorted(maps.Keys(concerned))
+	return append(rows, countersOf(r.Order, t.limited)...)
 }
 
-// countUsage counts what the customers have to whose orders a limit applies, after it has locked their rows.
+// countUsage finds out what the customers have to whose orders a limit applies, after it has locked their counters.
 func (t *transaction) countUsage(tx *gorm.DB) error {
-	customers := t.customers()
-	if len(customers) == 0 {
+	var wanted []counter
+	for _, r := range t.requests {
+		wanted = append(wanted, t.counters(r)...)
+	}
+	if len(wanted) == 0 {
 		return nil
 	}
-	if !t.engine.OneWriter {
-		var err error
-		if customers, err = t.lockCustomers(tx, customers); err != nil || len(customers) == 0 {
-			return err
+	free, busy, missing, err := t.lockCounters(tx, wanted)
+	if err == nil && len(missing) > 0 && t.engine.OneWriter {
+		if err = t.fill(tx, missing); err == nil {
+			free, busy, missing, err = t.lockCounters(tx, wanted)
 		}
 	}
-	for _, c := range customers {
-		t.usages[c] = &usage{units: make(map[string]int64)}
-	}
-	now, err := t.countOpen(tx, customers)
-	if err != nil || len(t.limited) == 0 {
+	if err != nil {
 		return err
 	}
-	return t.countUnits(tx, customers, now)
+	if t.missing = missing; len(missing) > 0 {
+		return errNoCounter
+	}
+	for _, c := range free {
+		if t.usages[c.CustomerID] == nil {
+			t.usages[c.CustomerID] = &usage{units: make(map[string]int64)}
+		}
+		t.usages[c.CustomerID].units[c.SKU] = c.Units
+	}
+	t.refuseBusy(busy)
+	if len(free) == 0 {
+		return nil
+	}
+	return t.countAt(tx, free[0].Now)
 }
 
-// lockCustomers locks the rows of customers, waits for none of them, and returns the customers whose rows it has locked.
-// It refuses the requests of the others. It fails with errNoCustomerRow unless all customers have rows.
-func (t *transaction) lockCustomers(tx *gorm.DB, customers []string) (free []string, err error) {
-	lock := "SELECT customer_id FROM customers WHERE customer_id IN ? ORDER BY customer_id" + t.engine.SkipLocked
-	if err := tx.Raw(lock, customers).Scan(&free).Error; err != nil || len(free) == len(customers) {
-		return free, err
-	}
-	var rows int
-	if err := tx.Raw("SELECT COUNT(*) FROM customers WHERE customer_id IN ?", customers).Scan(&rows).Error; err != nil {
-		return nil, err
-	}
-	if rows < len(customers) {
-		return nil, errNoCustomerRow
-	}
-	isFree := func(customer string) bool { return slices.Contains(free, customer) }
-	t.refuseBusy(slices.DeleteFunc(customers, isFree))
-	return free, nil
-}
-
-// refuseBusy refuses the requests of customers whose rows another transaction has locked. No other request of the transaction
-// waits for them.
-func (t *transaction) refuseBusy(customers []string) {
+// refuseBusy refuses the requests of customers whose counters another transaction has locked. No other request of the
+// transaction waits for them.
+func (t *transaction) refuseBusy(busy []counter) {
 	for _, r := range t.requests {
-		if slices.Contains(customers, r.Order.CustomerID) {
+		if slices.ContainsFunc(busy, func(c counter) bool { return c.CustomerID == r.Order.CustomerID }) {
 			r.refused = order.ErrCustomerBusy
 		}
 	}
 }
 
-// countOpen counts pending orders that have not expired at now, the moment for which all is counted. An order that is
-// open at now counts, whatever becomes of it later. A late order is locked and read again, because a payment or an
-// extension that was in time may be in flight.
-func (t *transaction) countOpen(tx *gorm.DB, customers []string) (now int64, err error) {
-	var rows []orderRow
-	err = tx.Raw("SELECT o.*, "+t.engine.Now+" AS now FROM orders o"+t.engine.Index("orders_customer_status")+
-		" WHERE customer_id IN ? AND status = ?", customers, string(order.Pending)).Scan(&rows).Error
-	if err != nil {
-		return 0, err
-	}
-	late := make(map[string]string) // customers by their late orders
-	for _, r := range rows {
-		if now = r.Now; r.late() {
-			late[r.ID] = r.CustomerID
-		} else {
-			t.usages[r.CustomerID].open++
+// countAt counts for the moment now. An order that is open at now counts, whatever becomes of it later.
+func (t *transaction) countAt(tx *gorm.DB, now int64) error {
+	near := make(map[string]bool) // customers whose late orders decide
+	most := make(map[string]int64)
+	added := make(map[counter]int64)
+	for _, r := range t.requests {
+		u := t.usages[r.Order.CustomerID]
+		if u == nil || r.refused != nil {
+			continue
+		}
+		if r.MaxOpen > 0 {
+			most[r.Order.CustomerID] = max(most[r.Order.CustomerID], r.MaxOpen)
+		}
+		for _, c := range countersOf(r.Order, t.limited) {
+			added[c.key()] += c.Units
+			near[c.CustomerID] = near[c.CustomerID] || u.units[c.SKU]+added[c.key()] > t.limited[c.SKU]
 		}
 	}
-	if rows, err = t.lateRows(tx, maps.Keys(late)); err != nil {
-		return 0, err
-	}
-	for _, r := range rows {
-		delete(late, r.ID)
-		if r.order(nil).Status == order.Pending { // it was extended meanwhile
-			t.usages[r.CustomerID].open++
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(most)), maxKeys) {
+		if err := t.countOpen(tx, some, most, now, near); err != nil {
+			return err
 		}
 	}
-	t.refuseBusy(slices.Collect(maps.Values(late)))
-	return now, nil
+	maps.DeleteFunc(near, func(_ string, is bool) bool { return !is })
+	if len(near) == 0 {
+		return nil
+	}
+	return t.countLate(tx, slices.Sorted(maps.Keys(near)), now)
 }
 
-// countUnits adds up the units of orders that are paid, or open at now.
-func (t *transaction) countUnits(tx *gorm.DB, customers []string, now int64) error {
-	var rows []struct {
-		CustomerID string
-		SKU        string
-		Units      int64
+// countOpen counts the pending orders of customers that have not expired at now, up to their limits. It adds customers to near
+// if they have others.
+func (t *transaction) countOpen(tx *gorm.DB, customers []string, most map[string]int64, now int64, near map[string]bool) error {
+	one := "SELECT ? AS customer_id, COALESCE(SUM(expires_at > ?), 0) AS open, COUNT(*) AS pending FROM (SELECT expires_at FROM orders o" +
+		t.engine.Index("orders_customer_status") + " WHERE customer_id = ? AND status = ? ORDER BY expires_at DESC LIMIT ?) o"
+	var args []any
+	for _, c := range customers {
+		args = append(args, c, now, c, string(order.Pending), most[c])
 	}
-	err := tx.Raw("SELECT o.customer_id, l.sku, SUM(l.quantity) AS units FROM orders o"+t.engine.Index("orders_customer_status")+
-		" "+t.engine.FirstJoin+" order_lines l ON l.order_id = o.id"+
-		" WHERE o.customer_id IN ? AND (o.status = ? OR o.status = ? AND o.expires_at > ?) AND l.sku IN ?"+
-		" GROUP BY o.customer_id, l.sku",
-		customers, string(order.Confirmed), string(order.Pending), now, slices.Sorted(maps.Keys(t.limited))).Scan(&rows).Error
+	var rows []struct {
+		CustomerID    string
+		Open, Pending int64
+	}
+	err := tx.Raw(one+strings.Repeat(" UNION ALL "+one, len(customers)-1), args...).Scan(&rows).Error
 	for _, r := range rows {
-		t.usages[r.CustomerID].units[r.SKU] = r.Units
+		t.usages[r.CustomerID].open = r.Open
+		near[r.CustomerID] = near[r.CustomerID] || r.Pending > r.Open
 	}
 	return err
 }
 
-// insertCustomers inserts rows for the customers of the batch, so that they can be locked. It has its own transaction,
-// so the rows remain. If the rows disappeared with a refused order, all waiting transactions would insert them, and
-// deadlock.
-func (t *transaction) insertCustomers(ctx context.Context) error {
-	customers := t.customers()
-	var known []string // their rows may be locked
-	if err := t.db.WithContext(ctx).Raw("SELECT customer_id FROM customers WHERE customer_id IN ?", customers).Scan(&known).Error; err != nil {
-		return t.translate(ctx, err)
+// countLate counts the late orders of customers: it locks them and reads them again, because a payment or an extension that
+// was in time may be in flight. Orders that have expired do not count.
+func (t *transaction) countLate(tx *gorm.DB, customers []string, now int64) error {
+	var found []orderRow
+	err := tx.Raw("SELECT id, customer_id FROM orders o"+t.engine.Index("orders_customer_status")+
+		" WHERE customer_id IN ? AND status = ? AND expires_at <= ?", customers, string(order.Pending), now).Scan(&found).Error
+	if err != nil || len(found) == 0 {
+		return err
 	}
-	var args []any
-	for _, c := range customers {
-		if !slices.Contains(known, c) {
-			args = append(args, c)
+	late := byID(found)
+	rows, err := t.lateRows(tx, maps.Keys(late))
+	if err != nil {
+		return err
+	}
+	var expired []string
+	for _, r := range rows {
+		delete(late, r.ID)
+		switch r.order(nil).Status {
+		case order.Pending: // it was extended meanwhile
+			t.usages[r.CustomerID].open++
+		case order.Expired:
+			expired = append(expired, r.ID)
 		}
 	}
-	if len(args) == 0 {
-		return nil
+	var busy []counter
+	for _, r := range late {
+		busy = append(busy, counter{CustomerID: r.CustomerID})
 	}
-	return t.writing(ctx, func() error {
-		return t.db.WithContext(ctx).Exec(t.engine.InsertNew+" INTO customers (customer_id) VALUES (?)"+
-			strings.Repeat(", (?)", len(args)-1), args...).Error
-	})
+	t.refuseBusy(busy)
+	owners := byID(rows)
+	for some := range slices.Chunk(expired, maxRows) {
+		lines, err := t.linesOf(tx, some...)
+		if err != nil {
+			return err
+		}
+		for id, of := range lines {
+			for _, l := range of {
+				t.usages[owners[id].CustomerID].units[l.SKU] -= l.Quantity
+			}
+		}
+	}
+	return nil
 }

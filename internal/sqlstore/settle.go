@@ -36,7 +36,18 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 				return nil, false, err
 			}
 		}
-		if err := tx.Exec("UPDATE orders SET status = ?, payment_id = ? WHERE id = ?", string(to), paymentID, t.ID).Error; err != nil {
+		var first script
+		if was == order.Pending && to == order.Cancelled {
+			limited, err := s.limitsOf(tx, skusOf(o))
+			if err != nil {
+				return nil, false, err
+			}
+			for _, c := range countersOf(o, limited) {
+				first.add("UPDATE customer_usage SET units = units - ? WHERE sku = ? AND customer_id = ?", c.Units, c.SKU, c.CustomerID)
+			}
+		}
+		first.add("UPDATE orders SET status = ?, payment_id = ? WHERE id = ?", string(to), paymentID, t.ID)
+		if err := s.run(tx, &first); err != nil {
 			return nil, false, err
 		}
 		o.Status, o.PaymentID = to, paymentID

@@ -27,10 +27,11 @@ type transaction struct {
 
 // attempt is what one run of place has found and decided, besides what it has decided about batches and requests.
 type attempt struct {
-	usages map[string]*usage // by customer, if a limit applies
-	locked map[string]*level // rows that are locked, by SKU
-	end    script            // ends the transaction
-	push   func()            // sends the timers to the index, after the commit
+	usages  map[string]*usage // by customer, if a limit applies
+	missing []counter         // that have no rows
+	locked  map[string]*level // rows that are locked, by SKU
+	end     script            // ends the transaction
+	push    func()            // sends the timers to the index, after the commit
 }
 
 // batch is one batch of a transaction.

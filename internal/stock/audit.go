@@ -26,6 +26,7 @@ type Audit struct {
 	Overdue  int64 // orders: those that are pending more than OverdueGrace after their expiry
 
 	FenceStepsBack int64 // ledger: reservations under an older fence than the one before
+	Miscounted     int64 // orders: customers whose counter for the purchase limit differs from their orders
 }
 
 // Accepted returns the units that customers were promised and still expect.
@@ -69,6 +70,7 @@ func (a Audit) Broken() []string {
 	check(a.Stocked-a.LedgerOnHand == a.Sold, "ledger differs from the paid orders: ledger %d, orders %d", a.Stocked-a.LedgerOnHand, a.Sold)
 	check(a.TwoFates == 0, "settled twice: %d orders were paid or released more than once", a.TwoFates)
 	check(a.FenceStepsBack == 0, "fence went back: %d reservations under an older fence", a.FenceStepsBack)
+	check(a.Miscounted == 0, "purchase limit: the counters of %d customers differ from their orders", a.Miscounted)
 	check(a.Overdue == 0, "overdue: %d orders hold units more than %v after their expiry", a.Overdue, OverdueGrace)
 	return broken
 }

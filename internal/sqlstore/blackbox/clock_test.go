@@ -171,7 +171,7 @@ func TestLimitIsJudgedAtOneMoment(t *testing.T) {
 		sku := fmt.Sprint("a", n)
 		limited(t, s, sku, "conditional", 10, 1)
 		o := place(t, s, ttl, sku)
-		g := newGate(gate{before: "SUM(l.quantity)"})
+		g := newGate(gate{before: "expires_at <= ?"})
 		other, next, placed := open(t, url, "other", g), request(1, sku), make(chan error, 1)
 		go func() {
 			placed <- other.Commit(t.Context(), &order.Batch{Claims: claim(sku, stock.Conditional, dlock.Fence{}), Requests: []*order.Request{next}})

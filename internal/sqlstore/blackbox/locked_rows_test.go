@@ -189,7 +189,7 @@ func TestHeldRowKeepsNoConnection(t *testing.T) {
 		held = append(held, r.Order.ID)
 	}
 	release := lockRow(t, raw.db, "SELECT * FROM orders WHERE customer_id = 'held'")
-	releaseCustomer := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'held'")
+	releaseCustomer := lockRow(t, raw.db, "SELECT * FROM customer_usage WHERE customer_id = 'held'")
 
 	ctx, leave := context.WithTimeout(t.Context(), time.Minute)
 	defer leave()
@@ -252,7 +252,7 @@ func TestBatchWaitsForNoCustomer(t *testing.T) {
 	known[1].TTL = 0
 	commit(known)
 	releases := []func(){
-		lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'row'"),
+		lockRow(t, raw.db, "SELECT * FROM customer_usage WHERE customer_id = 'row'"),
 		lockRow(t, raw.db, "SELECT * FROM orders WHERE id = ?", known[1].Order.ID),
 	}
 	requests := batch("row", "late", "new")

@@ -83,7 +83,7 @@ func TestSharedTransactionLeavesWhatIsLocked(t *testing.T) {
 		}
 		allPlaced(t, "nothing is locked", few, plain, kept)
 
-		unlock := lockRow(t, raw.db, "SELECT * FROM customers WHERE customer_id = 'c1'")
+		unlock := lockRow(t, raw.db, "SELECT * FROM customer_usage WHERE customer_id = 'c1'")
 		few, plain, kept = threeBatches()
 		if err := s.Commit(t.Context(), few, plain, kept); err != nil || !errors.Is(few.Requests[0].Err, order.ErrCustomerBusy) {
 			t.Errorf("a locked customer: %v, %v", err, few.Requests[0].Err)
