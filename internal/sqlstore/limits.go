@@ -171,10 +171,9 @@ func (t *transaction) countLate(tx *gorm.DB, customers []string, now int64) erro
 	var expired []string
 	for _, r := range rows {
 		delete(late, r.ID)
-		switch r.order(nil).Status {
-		case order.Pending: // it was extended meanwhile
+		if status := r.order(nil).Status; status == order.Pending { // it was extended meanwhile
 			t.usages[r.CustomerID].open++
-		case order.Expired:
+		} else if status == order.Expired {
 			expired = append(expired, r.ID)
 		}
 	}
