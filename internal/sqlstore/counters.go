@@ -26,6 +26,21 @@ func (c counter) key() counter { return counter{SKU: c.SKU, CustomerID: c.Custom
 // errNoCounter says that a counter has no row to lock yet.
 var errNoCounter = fmt.Errorf("sqlstore: the customer has no counter: %w", stock.ErrBusy)
 
+// accepted returns what the accepted orders add to counters.
+func (t *transaction) accepted() (added []counter) {
+	for _, r := range t.requests {
+		if !r.isAccepted() {
+			continue
+		}
+		for _, c := range t.counters(r) {
+			if c.SKU != "" || !t.engine.LocksReachAllWriters { // the transactions of two nodes conflict at a row that both write
+				added = append(added, c)
+			}
+		}
+	}
+	return added
+}
+
 // countersOf returns the counters of the items of o that are limited, with their units.
 func countersOf(o order.Order, limited map[string]int64) (rows []counter) {
 	for _, it := range o.Items {

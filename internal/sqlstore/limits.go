@@ -51,6 +51,11 @@ func (t *transaction) count(r *request) {
 	}
 }
 
+// isLimited reports whether a limit applies to r.
+func (t *transaction) isLimited(r *request) bool {
+	return r.MaxOpen > 0 || slices.ContainsFunc(r.Order.Items, func(it order.Item) bool { return t.limited[it.SKU] > 0 })
+}
+
 // counters returns the counters of r, with the units that it adds.
 func (t *transaction) counters(r *request) (rows []counter) {
 	if r.MaxOpen > 0 {
@@ -61,12 +66,12 @@ func (t *transaction) counters(r *request) (rows []counter) {
 
 // countUsage finds out what the customers have to whose orders a limit applies, after it has locked their counters.
 func (t *transaction) countUsage(tx *gorm.DB) error {
+	if !slices.ContainsFunc(t.requests, t.isLimited) {
+		return nil
+	}
 	var wanted []counter
 	for _, r := range t.requests {
 		wanted = append(wanted, t.counters(r)...)
-	}
-	if len(wanted) == 0 {
-		return nil
 	}
 	free, busy, missing, err := t.lockCounters(tx, wanted)
 	if err == nil && len(missing) > 0 && t.engine.OneWriter {

@@ -146,5 +146,8 @@ func (st step) apply(ctx context.Context, conn *sql.Conn) error {
 		}
 	}
 	_, err := conn.ExecContext(ctx, "INSERT INTO schema_migrations (version) VALUES (?)", st.version)
+	if sqldb.Is(err, sqldb.Duplicate) { // the lock of a Galera node does not reach the next one, which has done the same
+		return nil
+	}
 	return err
 }

@@ -45,7 +45,6 @@ func (t *transaction) store(tx *gorm.DB) error {
 		accepted, added []order.Order
 		claims          [][]stock.Claim // of each accepted order
 		timers          []timeout.Timer
-		counted         []counter
 		dequeued        []string
 		answers         []answer
 	)
@@ -63,11 +62,6 @@ func (t *transaction) store(tx *gorm.DB) error {
 			added = append(added, o)
 		}
 		r.stored = o
-		for _, c := range t.counters(r) {
-			if c.SKU != "" || !t.engine.LocksReachAllWriters { // the transactions of two nodes conflict at a row that both write
-				counted = append(counted, c)
-			}
-		}
 		accepted, claims, timers = append(accepted, o), append(claims, r.batch.Claims), append(timers, o.Timer())
 		if r.Key != nil {
 			var err error
@@ -80,7 +74,9 @@ func (t *transaction) store(tx *gorm.DB) error {
 	if len(accepted) == 0 {
 		return errRefused
 	}
-	t.end.counters(t.Store, counted)
+	if len(t.usages) > 0 {
+		t.end.counters(t.Store, t.accepted())
+	}
 	t.end.orders(added)
 	t.end.ledger(t.Store, stock.Reserve, accepted, claims, t.now)
 	var err error
