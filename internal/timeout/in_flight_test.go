@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"example.com/shop/internal/timeout"
@@ -75,6 +76,7 @@ func TestDueAgainBeforeAnotherOfTheBatchFiresAgain(t *testing.T) {
 			}
 			return b.handle(ctx, batch)
 		}, timeout.Options{})
+		synctest.Wait() // until the first scan is over, which would take the overdue timer alone
 		push, err := q.Schedule(t.Context(), nil,
 			timeout.Timer{Kind: kind, ID: "a", Due: time.Now().Add(-time.Hour)}, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()})
 		if err != nil {
