@@ -60,7 +60,7 @@ func TestSoakIsResumed(t *testing.T) {
 		t.Errorf("%d groups, and then %q; want many, and then the one that failed", len(first), again)
 	}
 	write(".git/broken", "none")
-	write("docs/benchmarks/note.md", "text\n")
+	write("docs/tour.md", "text\n")
 	in(t, dir, "git add -A")
 	commit()
 	if last, _ := soak(0); len(last) != 1 {

@@ -23,18 +23,6 @@ done
 commit=$(git log -1 --format=%h --abbrev=10 -- . ':!docs')
 [ -z "$(git status --porcelain --untracked-files=no -- . ':!docs')" ] || commit=$commit+changes
 
-if [ ! -e "$page" ]; then
-	cat >"$page" <<-'TEXT'
-		# The tests at full size
-
-		`make soak` runs them group by group, and writes this table. It runs no group again that has passed at the present commit. Commits of
-		texts do not count. A commit with "+changes" had changes that were not committed.
-
-		| group | verdict | commit | began (UTC) | minutes |
-		|---|---|---|---|--:|
-	TEXT
-fi
-
 # row GROUP VERDICT BEGAN SECONDS: write the row of a group in place of its last one.
 row() {
 	local minutes

@@ -6,7 +6,7 @@
 // A backend implements [Locker]. Most code needs only [Do]:
 //
 //	err := dlock.Do(ctx, locker, "sku-1", func(ctx context.Context, f dlock.Fence) error {
-//		return stock.Take(ctx, f, 3) // passes the fence on to the resource
+//		return shelf.Take(ctx, f, 3) // passes the fence on to the resource
 //	})
 //
 // Do waits for the key, runs the function, and releases the key when the function

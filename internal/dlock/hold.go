@@ -199,7 +199,7 @@ func (h *Hold) leaveAlone(l *Lease) error {
 	return nil
 }
 
-// ended says that the grant is over.
+// ended calls Grant.Ended.
 func (h *Hold) ended(outcome error) {
 	if h.g.Ended != nil {
 		h.g.Ended(outcome)
@@ -225,7 +225,8 @@ func (h *Hold) release(ctx context.Context, give func(context.Context) error) er
 	return err
 }
 
-func (h *Hold) give(ctx context.Context, give func(context.Context) error) error {
+// give ends the renewals, and then calls release, with a limit on both.
+func (h *Hold) give(ctx context.Context, release func(context.Context) error) error {
 	limit := maxRelease
 	if h.g.TTL > 0 {
 		limit = min(limit, h.g.TTL)
@@ -246,7 +247,7 @@ func (h *Hold) give(ctx context.Context, give func(context.Context) error) error
 			return fmt.Errorf("dlock: release %q: a renewal is still out: %w", h.g.Key, ctx.Err())
 		}
 	}
-	err := give(ctx)
+	err := release(ctx)
 	switch {
 	case err == nil:
 		return nil

@@ -27,7 +27,7 @@ type laneKey struct {
 
 // laneOf returns the lane of e. Orders of one SKU share a lane if they share its lock, or need none and may share a transaction.
 func laneOf(e *entry) laneKey {
-	if o := e.offers[0]; len(e.offers) == 1 && !e.Queued && (o.Strategy.Cohort || o.Strategy.Lockless) {
+	if o := e.offers[0]; len(e.offers) == 1 && !e.Queued && (o.Strategy.Cohort || o.Strategy.Sharable) {
 		return laneKey{sku: o.SKU}
 	}
 	return laneKey{alone: e}
@@ -81,7 +81,7 @@ func (q *commitQueue) start(l *lane) {
 		return
 	}
 	_, short := q.short.Load(l.key.sku)
-	lockless := !slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return !o.Strategy.Lockless })
+	lockless := !slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return !o.Strategy.Sharable })
 	switch {
 	case l.pause > 0, first.Queued:
 		q.work.Go(func() { q.lead(l) })

@@ -163,7 +163,8 @@ func (q *commitQueue) do(e *entry) error {
 	}
 }
 
-// wait waits until all leases are released, or ctx ends. Some are held when all orders have their answers.
+// wait waits until all leaders, rounds and transactions are over, and their leases released, or ctx ends. Some are held when all orders
+// have their answers.
 func (q *commitQueue) wait(ctx context.Context) error {
 	gone := make(chan struct{})
 	go func() {

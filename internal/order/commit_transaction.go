@@ -19,7 +19,7 @@ const (
 	// longTransaction is how long the others wait for a shared transaction.
 	longTransaction = 250 * time.Millisecond
 
-	// maxShared is how many orders one of them commits.
+	// maxShared is about how many orders one of them commits. A leader brings its own.
 	maxShared = 256
 
 	// manyOrders is how many orders do not wait for others.
@@ -29,12 +29,11 @@ const (
 	longestPause = 10 * time.Millisecond
 )
 
-// ErrCommitAlone says, as [Batch.Err], that a row of the batch is locked by somebody else. The batch is to be committed in a
-// transaction of its own, which may wait.
+// ErrCommitAlone says, as [Batch.Err], that a shared transaction has left the batch out: somebody else has a row of it, or the database
+// is slow. The batch is to be committed in a transaction of its own, which may wait.
 var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock.ErrRowLocked)
 
-// ErrRowSuspect is [ErrCommitAlone] for a batch whose row is, or may be, locked for long. The others are left out for another reason,
-// such as a slow database.
+// ErrRowSuspect is [ErrCommitAlone] for a batch whose row is, or may be, locked for long.
 var ErrRowSuspect = fmt.Errorf("%w for long", ErrCommitAlone)
 
 // enter has u served in a transaction, and returns why its orders wait again, or nil. It is for leaders.
@@ -198,7 +197,7 @@ func (q *commitQueue) end(u *unit) {
 	}
 }
 
-// share commits parts in one transaction, and answers their orders. If that fails for the sake of one order, it commits them in halves.
+// share commits parts in one transaction, and answers their orders. If that fails because of one order, it commits them in halves.
 func (q *commitQueue) share(parts []*part, alone bool) {
 	if parts = q.enlist(parts); len(parts) == 0 {
 		return

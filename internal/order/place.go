@@ -28,7 +28,7 @@ type Purchase struct {
 // Preference is what a customer prefers when an order cannot be placed at once (RFC 7240).
 // The zero value waits for locks as long as the context allows, and not for units.
 type Preference struct {
-	// Bounded says that Wait counts: as the maximum wait for each lock, and for units of a SKU that is sold out. With
+	// Wait is the maximum wait for units of a SKU that is sold out. With Bounded it is that for each lock, too, and with
 	// zero the order waits for nothing.
 	Bounded bool
 	Wait    time.Duration

@@ -24,7 +24,7 @@ func (t *transaction) conditional(tx *gorm.DB, sku string) error {
 	return nil
 }
 
-// takeUnits reserves q units of sku, and returns how many were available: less than q if it reserved none. An update
+// takeUnits reserves q units of sku, and returns how many were available: less than q if it reserved none, and q if it did. An update
 // that finds too few units locks nothing, so units may be released before the level is read. Then takeUnits tries again:
 // a refusal must be true of the level that it shows. If several statements share a round trip, the update also reads the
 // time when it had the lock of the row.

@@ -18,7 +18,8 @@ import (
 const maxRows = 500
 
 // Expire implements [order.Store]. The order's row, which is locked from the first statement on, decides what happens
-// to an order. It waits for stock rows only, and before it locks any order.
+// to an order. It skips rows that somebody else has locked. Then it waits for those of stock,
+// before it locks any order.
 func (s *Store) Expire(ctx context.Context, ids []string) ([]order.Expiry, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -58,7 +59,7 @@ type expiration struct {
 	blocked map[string][]string     // by id, the SKUs whose rows are locked, ascending; set afresh by run
 }
 
-// run expires those of the orders that are due, and whose rows and stock nobody has locked.
+// run expires those of the orders that are due, and whose rows and stock nobody else has locked.
 func (e *expiration) run(tx *gorm.DB) (err error) {
 	e.blocked = make(map[string][]string)
 	rows, err := e.lock(tx)

@@ -124,7 +124,7 @@ func (t *transaction) answerStored(ctx context.Context, lost bool) error {
 		row, ok := found[r.Order.ID]
 		o := r.stored
 		if !ok || r.Queued && (!lost || row.ExpiresAt != o.ExpiresAt.UnixMicro()) {
-			continue // it was stored as a queued order
+			continue // it is not stored, or only as a queued order
 		}
 		if !lost || !r.isAccepted() {
 			if o, err = t.Order(ctx, r.Order.ID, ""); err != nil { // although it is stored

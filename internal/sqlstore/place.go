@@ -104,7 +104,7 @@ func (t *transaction) store(tx *gorm.DB) error {
 func (t *transaction) answerAll(committed bool) {
 	for _, b := range t.batches {
 		if b.Err = b.failed; b.failed == nil {
-			t.notify(b.Claims, committed)
+			t.showLevels(b.Claims, committed)
 		}
 	}
 	for _, r := range t.requests {
@@ -130,8 +130,8 @@ func (t *transaction) answerAll(committed bool) {
 	}
 }
 
-// notify fills in [stock.Claim.Seen]: the levels of the rows that were locked, as they are after the transaction.
-func (t *transaction) notify(claims []stock.Claim, committed bool) {
+// showLevels fills in [stock.Claim.Seen]: the levels of the rows that were locked, as they are after the transaction.
+func (t *transaction) showLevels(claims []stock.Claim, committed bool) {
 	for _, c := range claims {
 		row := t.locked[c.SKU]
 		if row == nil || c.Seen == nil {

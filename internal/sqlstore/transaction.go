@@ -103,7 +103,7 @@ func (t *transaction) claims() iter.Seq[stock.Claim] {
 	}
 }
 
-// read reads the limits, and the levels from which unsafe strategies compute. Each level takes one statement. So does the time, if
+// read reads the limits, and the levels of strategies that decide by an earlier read. Each level takes one statement. So does the time, if
 // no statement of the transaction returns it.
 func (t *transaction) read(ctx context.Context) (err error) {
 	t.seen, t.limited = make(map[string]stock.Level), make(map[string]int64)
@@ -130,7 +130,7 @@ func (t *transaction) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// wants reports whether r still asks for units: no earlier request has placed the same order, its batch has not failed,
+// wants decides whether r still asks for units, and records why not: no earlier request has placed the same order, its batch has not failed,
 // and it is within its limits. It is called for the requests in their order.
 func (t *transaction) wants(r *request) bool {
 	r.original = nil

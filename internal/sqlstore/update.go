@@ -25,7 +25,7 @@ func (t *transaction) reserve(tx *gorm.DB) (err error) {
 		case stock.RowLock, stock.Fenced:
 			err = t.rowLock(tx, c)
 		default:
-			err = fmt.Errorf("sqlstore: no write %d", c.Update)
+			err = fmt.Errorf("sqlstore: no update %d", c.Update)
 		}
 		if err != nil {
 			return err

@@ -40,7 +40,8 @@ func (a Audit) Undersold() int64 {
 	return max(0, a.Stocked-a.Accepted()-max(0, a.OnHand-a.Reserved))
 }
 
-// LostUpdates returns by how many units the columns differ from the ledger: each was written there and overwritten in the column.
+// LostUpdates returns by how many units the columns differ from the ledger: each was written there, and overwritten in the column.
+// Opposite losses cancel, so it is the least number of them.
 func (a Audit) LostUpdates() int64 {
 	return abs(a.OnHand-a.LedgerOnHand) + abs(a.Reserved-a.LedgerReserved)
 }

@@ -30,6 +30,7 @@
 //	name            lock                    update        with several instances
 //	naive           none                     write back    oversells
 //	local           mutex in this process    write back    oversells; exact with one instance
+//	                                                       until units are released meanwhile
 //	conditional     none                     conditional   exact
 //	optimistic      none                     version       exact, slow when hot
 //	for-update      none                     row lock      exact

@@ -26,14 +26,14 @@ func leased(l dlock.Locker) Lock {
 	}
 }
 
-// Refused raises the next fence of the lock service of l above the one that the row has accepted, if err is the row's
+// Refused raises the next fence of the lock service of o above the one that the row has accepted, if err is the row's
 // refusal of a fence. It changes nothing if a newer holder was faster, which is the usual reason for a stale fence.
 // Otherwise a store that has lost its data, and whose clock is behind, would continue to issue fences that the row refuses.
 // If it fails, the next refusal raises the fence.
-func (l Offer) Refused(ctx context.Context, err error) {
+func (o Offer) Refused(ctx context.Context, err error) {
 	e, ok := errors.AsType[*FencedError](err)
-	if r, raises := l.Strategy.service.(dlock.CounterRaiser); ok && raises && e.Refused.SKU == l.SKU {
-		_ = r.RaiseCounter(ctx, LockKey(l.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token))
+	if r, raises := o.Strategy.service.(dlock.CounterRaiser); ok && raises && e.Refused.SKU == o.SKU {
+		_ = r.RaiseCounter(ctx, LockKey(o.SKU), e.Accepted.Token-min(e.Base, e.Accepted.Token))
 	}
 }
 

@@ -69,8 +69,8 @@ type Strategy struct {
 	// Counter has the units taken before the transaction; nil: they are not.
 	Counter Counter
 
-	// Lockless says that orders need no lock, and may share a transaction with others.
-	Lockless bool
+	// Sharable says that orders need no lock, and may share a transaction with others.
+	Sharable bool
 
 	// Each is the service of the lease if it takes the leases of several SKUs at once; otherwise nil.
 	Each dlock.EachLocker
@@ -157,7 +157,7 @@ func NewStrategies(l Lockers) *Strategies {
 		if st.Lock == nil {
 			st.Lock = leased(st.service)
 		} else {
-			st.Lockless = st.Name != "local" && !st.Update.ReadsBefore()
+			st.Sharable = st.Name != "local" && !st.Update.ReadsBefore()
 		}
 		s.add(st)
 	}
@@ -190,7 +190,7 @@ func (s *Strategies) With(st Strategy) *Strategies {
 	return c
 }
 
-// Names returns the names of all strategies, weakest first.
+// Names returns the names of all strategies, in the order of the table in the package comment.
 func (s *Strategies) Names() []string { return slices.Clone(s.names) }
 
 // Lookup returns the strategy with the given name, or [ErrUnknownStrategy]. With
@@ -245,12 +245,12 @@ func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
 	return l, nil
 }
 
-// Claim returns the claim of whoever holds the lock of l, with the fence of its lease.
-func (l Offer) Claim(f dlock.Fence) Claim {
-	c := Claim{SKU: l.SKU, Update: l.Strategy.Update, Fence: f}
+// Claim returns the claim of whoever holds the lock of o, with the fence of its lease.
+func (o Offer) Claim(f dlock.Fence) Claim {
+	c := Claim{SKU: o.SKU, Update: o.Strategy.Update, Fence: f}
 	if c.Update == Fenced {
-		c.Base = l.Base
-		c.Fence.Token += l.Base
+		c.Base = o.Base
+		c.Fence.Token += o.Base
 	}
 	return c
 }

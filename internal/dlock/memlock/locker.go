@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// Locker is a lock service in memory. Its clients share one Locker. It grants a key in the order in which Acquire was
+// Locker is a lock service in memory, and its client. Its users share one Locker. It grants a key in the order in which Acquire was
 // called for it.
 type Locker struct {
 	ttl     time.Duration
@@ -20,7 +20,7 @@ type Locker struct {
 
 	mu   sync.Mutex
 	keys map[string]*entry // held or waited for
-	last uint64            // token of the latest fencing token of any key
+	last uint64            // latest fencing token of any key
 }
 
 var (
@@ -97,7 +97,8 @@ func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Leas
 	return dlock.EachByItself(ctx, keys, l.TryAcquire)
 }
 
-// Expire ends the grant of key at once, as if its TTL had passed. It is for tests.
+// Expire ends the grant of key, as if its TTL had passed. Waiters notice when it would have ended, or at the next call for key. It is for
+// tests.
 func (l *Locker) Expire(key string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

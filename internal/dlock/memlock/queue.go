@@ -57,7 +57,7 @@ func (l *Locker) leave(key string, w *waiter) {
 
 // The functions below are called with mu held.
 
-// entry returns key without a grant that has expired.
+// entry returns the entry of key, after it has taken an expired grant away.
 func (l *Locker) entry(key string) *entry {
 	e, ok := l.keys[key]
 	if !ok {
