@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -42,17 +43,19 @@ func New(address string) (redis.UniversalClient, error) {
 	switch own := user + password; {
 	case len(u.Params) > 0:
 	case group == "cluster" && u.Path == "" && own == "":
-		return redis.NewClusterClient(&redis.ClusterOptions{
+		cluster := redis.NewClusterClient(&redis.ClusterOptions{
 			Addrs: u.Hosts, Username: u.User, Password: u.Password, TLSConfig: u.TLS,
 			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, MaintNotificationsConfig: disabled(),
 			ClusterStateReloadInterval: time.Second, // a refused connection does not make the client ask for the new master
-		}), nil
+		})
+		cluster.OnNewNode(func(node *redis.Client) { replacingConnections(node) })
+		return cluster, nil
 	case group == "sentinel" && u.Path != "":
-		return redis.NewFailoverClient(&redis.FailoverOptions{
+		return replacingConnections(redis.NewFailoverClient(&redis.FailoverOptions{
 			MasterName: u.Path, SentinelAddrs: u.Hosts, SentinelUsername: user, SentinelPassword: password,
 			Username: u.User, Password: u.Password, TLSConfig: u.TLS,
 			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1,
-		}), nil
+		})), nil
 	}
 	return nil, errAddress
 }
@@ -77,7 +80,12 @@ func one(kind, address string) (redis.UniversalClient, error) {
 	opts.ContextTimeoutEnabled = true
 	opts.DialerRetries = 1 // a refused connection is an answer, and the callers here try again themselves
 	opts.MaintNotificationsConfig = disabled()
-	return redis.NewClient(opts), nil
+	return replacingConnections(redis.NewClient(opts)), nil
+}
+
+func replacingConnections(rdb *redis.Client) *redis.Client {
+	rdb.AddHook(replacing{new(atomic.Int64)})
+	return rdb
 }
 
 func disabled() *maintnotifications.Config {

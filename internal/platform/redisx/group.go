@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -91,7 +92,7 @@ func (g group) finish(reply any, err error) {
 		}
 		switch r := replies[i].(type) {
 		case error:
-			c.finish(nil, r)
+			c.finish(nil, unmarked(r))
 		case nil:
 			c.finish(nil, redis.Nil)
 		default:
@@ -99,3 +100,15 @@ func (g group) finish(reply any, err error) {
 		}
 	}
 }
+
+// refusal is an error of a call that shared a command.
+type refusal string
+
+// Error implements error.
+func (r refusal) Error() string { return string(r) }
+
+// RedisError implements [redis.Error].
+func (refusal) RedisError() {}
+
+// unmarked takes the mark away that manyLua has set before the code of an error.
+func unmarked(err error) error { return refusal(strings.TrimPrefix(err.Error(), "!")) }

@@ -72,7 +72,7 @@ func client(t *testing.T, url string) redis.UniversalClient {
 var kinds = redisx.NewScript(`
 if ARGV[1] == 'number' then return 7 end
 if ARGV[1] == 'list' then return {1, 'a', {2}} end
-if ARGV[1] == 'error' then return redis.error_reply('MINE of ' .. KEYS[1]) end
+if ARGV[1] == 'MINE' or ARGV[1] == 'OOM' or ARGV[1] == 'READONLY' then return redis.error_reply(ARGV[1] .. ' of ' .. KEYS[1]) end
 if ARGV[1] == 'fail' then redis.call('SET', KEYS[1], 'x'); return redis.call('LPUSH', KEYS[1], 'y') end
 if ARGV[1] == 'text' then return KEYS[1] .. KEYS[2] .. ARGV[2] end`)
 
@@ -82,7 +82,7 @@ func TestCallsOfAScriptAreOneCommand(t *testing.T) {
 	onServers(t, func(t *testing.T, url string) {
 		t.Helper()
 		rdb := client(t, url)
-		asked := []string{"number", "list", "error", "fail", "nothing", "text", "text"}
+		asked := []string{"number", "list", "MINE", "fail", "OOM", "nothing", "text", "READONLY", "text"}
 		keys := func(i int) []string { return []string{fmt.Sprintf("{k}%d", i), fmt.Sprintf("{k}other%d", i)} }
 		reply := func(reply any, err error) string {
 			if err != nil && err != redis.Nil { //nolint:errorlint // As it came.
@@ -114,6 +114,39 @@ func TestCallsOfAScriptAreOneCommand(t *testing.T) {
 					t.Errorf("round %d: %s: %s", round, asked[i], diff)
 				}
 			}
+		}
+	})
+}
+
+// The client of Redis has types for some errors, and reads no further in a list that has one. Then the rest of the list
+// would be the replies of the next commands.
+func TestRefusedCallsLeaveTheNextCommandItsReply(t *testing.T) {
+	t.Parallel()
+	onServers(t, func(t *testing.T, url string) {
+		t.Helper()
+		refused, echo := redisx.NewScript("return redis.error_reply('OOM command not allowed')"), redisx.NewScript("return ARGV[1]")
+		calls, commands := collected(t, client(t, url), func(c *redisx.Caller) (calls []*redisx.Call) {
+			for i := range 4 {
+				calls = append(calls, c.Start(t.Context(), refused, []string{fmt.Sprint("k", i)}))
+			}
+			for i := range 4 {
+				args := make([]any, 1+i) // so each is a command of its own
+				args[0] = i
+				for j := range args[1:] {
+					args[1+j] = 0
+				}
+				calls = append(calls, c.Start(t.Context(), echo, []string{fmt.Sprint("k", 4+i)}, args...))
+			}
+			return calls
+		})
+		for i, c := range calls {
+			got, _, err := c.Wait()
+			if i < 4 && !redis.HasErrorPrefix(err, "OOM") || i >= 4 && (err != nil || got != fmt.Sprint(i-4)) {
+				t.Errorf("call %d: %v, %v", i, got, err)
+			}
+		}
+		if commands < 5 {
+			t.Errorf("%d commands, want 5 at least", commands)
 		}
 	})
 }

@@ -50,7 +50,8 @@ func newScript(text string) Script { return Script{text: text, sha: redis.NewScr
 func LoadedScript(sha string) Script { return Script{sha: sha} }
 
 // manyLua runs a script for several calls, one after the other. To begin a script costs a server more than most
-// scripts do. A call that fails fails alone.
+// scripts do. A call that fails fails alone. go-redis has types for some errors, and does not read a list to its end that
+// has one, so each error has a mark before its code.
 //
 // KEYS those of each call  ARGV[1] number of calls  ARGV[2...] the arguments of each call
 // Returns the reply of each call.
@@ -64,6 +65,9 @@ for i = 0, n - 1 do
   local ok, reply = pcall(script, {unpack(KEYS, i * keys + 1, (i + 1) * keys)}, {unpack(ARGV, i * args + 2, (i + 1) * args + 1)})
   if not ok and type(reply) ~= 'table' then
     reply = {err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply}
+  end
+  if type(reply) == 'table' and reply.err then
+    reply = {err = '!' .. reply.err}
   end
   replies[i + 1] = reply or false -- nil would end the list
 end

@@ -84,7 +84,7 @@ func (p *Proxy) forwardReplies(l *link, server net.Conn) {
 			p.countDropped()
 			return
 		}
-		if _, err := l.client.Write(buf[:n]); err != nil {
+		if _, err := l.client.Write(p.reworded(buf[:n])); err != nil {
 			return
 		}
 	}

@@ -38,6 +38,7 @@ type Proxy struct {
 	pattern  []byte             // guarded by mu; nil unless a reply is to be dropped
 	dropped  int                // guarded by mu
 	delay    time.Duration      // guarded by mu
+	reword   [2]string          // guarded by mu
 }
 
 // NewProxy listens on a free loopback port and forwards to the server at
@@ -107,6 +108,22 @@ func (p *Proxy) Lead(upstream string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.upstream = upstream
+}
+
+// Reword replaces from by to in replies. It misses a reply that arrives in two reads.
+func (p *Proxy) Reword(from, to string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reword = [2]string{from, to}
+}
+
+func (p *Proxy) reworded(reply []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reword[0] == "" {
+		return reply
+	}
+	return bytes.ReplaceAll(reply, []byte(p.reword[0]), []byte(p.reword[1]))
 }
 
 // server is where a new connection goes.
