@@ -1,0 +1,210 @@
+package e2e_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/fleet"
+)
+
+// right is a row of docs/reference/rights.md.
+type right struct{ of, name, without string }
+
+// TestRightsPage gives a user all rights that docs/reference/rights.md lists for a part, and then all but one. With all of
+// them nothing fails. Without one that fails which the page names.
+func TestRightsPage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	database := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	parts := map[string]func(t *testing.T, name string, rights []string) (failed string){
+		"SQL `shop migrate`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", sqlUser(t, database, name, rights))
+			return failedCommand("migrate", code, stderr)
+		},
+		"SQL `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			url := sqlUser(t, database, name, rights)
+			migrated(t, strings.Replace(url, name+"@", "root@", 1))
+			return salesFail(t, []string{"conditional", "for-update", "sql-cohort"}, nil, "--database", url)
+		},
+		"SQL `shop audit`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			url := sqlUser(t, database, name, rights)
+			migrated(t, strings.Replace(url, name+"@", "root@", 1))
+			code, _, stderr := call(t, noEnv, "audit", "--database", url)
+			return failedCommand("audit", code, stderr)
+		},
+		"Redis `shop serve`": redisSales,
+	}
+	rows := make(map[string][]right)
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`[^`]+`) \\| `([^`]+)` \\| [^|]+ \\| ([^|]+) \\|$").FindAllStringSubmatch(string(page), -1) {
+		of := m[1] + " " + m[2]
+		rows[of] = append(rows[of], right{of, m[3], m[4]})
+	}
+	n := 0
+	for of, try := range parts {
+		if len(rows[of]) == 0 {
+			t.Errorf("the page has no rights of %s", of)
+		}
+		all := right{name: "nothing"}
+		for _, without := range append(rows[of], all) {
+			n++
+			name := fmt.Sprint("user", n)
+			var rights []string
+			for _, r := range rows[of] {
+				if r != without {
+					rights = append(rights, r.name)
+				}
+			}
+			t.Run(of+" without "+without.name, func(t *testing.T) {
+				t.Parallel()
+				if failed := try(t, name, rights); failed != without.without {
+					t.Errorf("%q fails, the page has %q", failed, without.without)
+				}
+			})
+		}
+	}
+	var acl []string
+	for _, r := range rows["Redis `shop serve`"] {
+		acl = append(acl, r.name)
+	}
+	if !strings.Contains(string(page), "ACL SETUSER shop on >PASSWORD -@all "+strings.Join(acl, " ")+"\n") {
+		t.Errorf("the page has no user with the rights %q", acl)
+	}
+	if len(rows) != len(parts) {
+		t.Errorf("the page has rights of %d parts, the test of %d", len(rows), len(parts))
+	}
+}
+
+// failedCommand returns the name of a command that has failed because a right is missing.
+func failedCommand(name string, code int, stderr string) string {
+	if code == 1 && strings.Contains(stderr, "denied") && strings.Count(stderr, "\n") == 1 {
+		return name
+	}
+	return strings.TrimSpace(stderr)
+}
+
+// sqlUser returns the URL of a new database for a new user with rights in it.
+func sqlUser(t *testing.T, m *testbed.MariaDB, name string, rights []string) string {
+	t.Helper()
+	url, err := m.NewDatabase(t.Context(), name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := testbedtest.OpenSQL(t, m.URL())
+	for _, statement := range []string{"CREATE USER " + name, "GRANT " + strings.Join(append(rights, "USAGE"), ", ") + " ON " + name + ".* TO " + name} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	return strings.Replace(url, "root@", name+"@", 1)
+}
+
+// redisSales is salesFail at a Redis of whose user these are the rights.
+func redisSales(t *testing.T, name string, rights []string) string {
+	t.Helper()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+	root := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 1})
+	defer root.Close()
+	args := []any{"ACL", "SETUSER", name, "on", ">secret", "-@all"}
+	for word := range strings.FieldsSeq(strings.Join(rights, " ")) {
+		args = append(args, word)
+	}
+	if err := root.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	shared := func() string {
+		if channels, err := root.PubSubChannels(t.Context(), "shop:*").Result(); err != nil || len(channels) == 0 {
+			return "notifications"
+		}
+		if n, err := root.Exists(t.Context(), "rate:shop:c1").Result(); err != nil || n == 0 {
+			return "rate"
+		}
+		return ""
+	}
+	return salesFail(t, []string{"conditional", "redis", "redis-cohort", "lua"}, shared,
+		"--database", sqliteURL(t), "--redis", fmt.Sprintf("redis://%s:secret@%s/1", name, server.Addr()))
+}
+
+// salesFail has an instance sell by strategies. It returns the first thing that does not work, or nothing: the start, a SKU,
+// an order of a strategy, a cancellation, a payment, what shared names, an expiry, the stop, or the log, if only a line of
+// that shows that a right is missing.
+func salesFail(t *testing.T, strategies []string, shared func() string, args ...string) string {
+	t.Helper()
+	in := launchOf(t, product(t), append([]string{"--order-ttl", "4s", "--customer-rate", "20"}, args...)...)
+	line, err := bufio.NewReader(in.stdout).ReadString('\n')
+	if err != nil {
+		<-in.exited
+		t.Log(in.stderr.String())
+		return "start"
+	}
+	_, in.url, _ = strings.Cut(strings.TrimSpace(line), fleet.Listening)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client := customers(t)
+	send := func(status int, method, path, body string) (answer, bool) {
+		for end := time.Now().Add(5 * time.Second); ; <-time.After(50 * time.Millisecond) {
+			a := ask(ctx, client, method, in.url+path, body)
+			if a.status == status || !later(a.status, a.body) || time.Now().After(end) {
+				return a, a.status == status
+			}
+		}
+	}
+	var unpaid string
+	for _, strategy := range strategies {
+		if _, ok := send(http.StatusCreated, "PUT", "/api/v1/skus/"+strategy, fmt.Sprintf(`{"on_hand":9,"strategy":%q}`, strategy)); !ok {
+			return "SKU"
+		}
+		for _, next := range []struct{ name, path, body string }{{"cancellation", "/cancel", ""}, {"payment", "/pay", `{"payment_id":"p"}`}, {}} {
+			a, ok := send(http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"`+strategy+`"`, 1))
+			if !ok {
+				t.Log(a)
+				return "order of " + strategy
+			}
+			unpaid = "/api/v1/orders/" + orderID(t, a.body)
+			if next.name == "" {
+				continue
+			}
+			if a, ok := send(http.StatusOK, "POST", unpaid+next.path, next.body); !ok {
+				t.Log(a)
+				return next.name
+			}
+		}
+	}
+	if shared != nil {
+		if failed := shared(); failed != "" {
+			return failed
+		}
+	}
+	for end := time.Now().Add(15 * time.Second); ; <-time.After(50 * time.Millisecond) {
+		if a, _ := send(http.StatusOK, "GET", unpaid, ""); strings.Contains(a.body, "EXPIRED") {
+			break
+		} else if time.Now().After(end) {
+			return "expiry"
+		}
+	}
+	in.stop()
+	<-in.exited
+	if in.err != nil {
+		return "stop"
+	}
+	if regexp.MustCompile("NOPERM|denied").MatchString(in.stderr.String()) {
+		return "log"
+	}
+	return ""
+}
