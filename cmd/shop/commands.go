@@ -25,7 +25,7 @@ func commands() cli.Command {
 			{Code: 2, Meaning: "the command line or a variable is wrong; nothing was done"},
 			{Code: 3, Meaning: "shop demo and shop lab run: nothing was proved"},
 		},
-		Commands: slices.Concat([]cli.Command{serveCommand(), demoCommand(), labCommand()}, cli.Operators(), []cli.Command{versionCommand()}),
+		Commands: slices.Concat([]cli.Command{serveCommand(), demoCommand(), labCommand()}, cli.Operators(), []cli.Command{doctorCommand(), versionCommand()}),
 	}
 }
 

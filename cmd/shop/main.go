@@ -11,6 +11,7 @@
 //	shop keys         create, list and revoke API keys
 //	shop fence        repair SKUs whose lock service has lost its data
 //	shop migrate      bring the schema up to date
+//	shop doctor       check whether the stores would take an order
 //	shop healthcheck  ask a running instance whether it is ready
 //	shop help         show the help of a command
 //	shop completion   print a script that completes commands and flags

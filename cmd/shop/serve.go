@@ -59,17 +59,7 @@ type serving struct {
 func (s *serving) define() {
 	f, c := s.f, &s.config
 	f.EveryVariable()
-	f.Group("Stores")
-	f.DatabaseVar(&c.Database)
-	f.BoolVar(&c.AllowMultiWriter, "allow-multi-writer", false, "start although another instance writes to another node of the Galera cluster: "+
-		"two leaders may work at once")
-	f.StringVar(&c.Redis, "redis", "", "`URL`: use Redis at redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... "+
-		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events and timers")
-	f.Group("Lock services")
-	f.StringVar(&c.Redlock, "redlock", "", "`URL,...`: use these independent Redis servers for the strategies redlock and redlock-cohort; an odd number from 3, each redis://HOST:6379/0")
-	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members and shared settings")
-	f.StringVar(&c.ZooKeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, who alone can then change the nodes of the instances; prefer the variable")
-	f.StringVar(&c.Etcd, "etcd", "", "`HOST:2379,...`: use all members of this cluster for the strategies etcd and etcd-cohort")
+	instanceStoresVar(f, c)
 	f.Group("Listening")
 	f.StringVar(&c.Listen, "listen", app.DefaultListen, "`HOST:PORT`: serve HTTP at this address; port 0 takes a free one")
 	f.StringVar(&c.AdminListen, "admin-listen", "", "`HOST:PORT`: serve timers, metrics and profiles at this loopback address; shop timers asks "+app.DefaultAdminListen+"; port 0 takes a free one")
@@ -82,6 +72,8 @@ func (s *serving) define() {
 	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
 	f.Group("Cluster")
+	f.BoolVar(&c.AllowMultiWriter, "allow-multi-writer", false, "start although another instance writes to another node of the Galera cluster: "+
+		"two leaders may work at once")
 	f.StringVar(&c.Instance, "instance", "", "`NAME`: call the instance so in responses, ledger and logs; 1 to 64 characters")
 	f.DefaultText("instance", "HOSTNAME-PID")
 	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT`: announce this address to the other instances, as shop cluster members shows it")
@@ -134,4 +126,17 @@ func untilEOF(ctx context.Context, r io.Reader) context.Context {
 		cancel(errors.Join(errors.New("standard input has ended"), err))
 	}()
 	return ctx
+}
+
+// instanceStoresVar defines the flags of the stores of an instance.
+func instanceStoresVar(f *cli.Flags, c *app.Config) {
+	f.Group("Stores")
+	f.DatabaseVar(&c.Database)
+	f.StringVar(&c.Redis, "redis", "", "`URL`: use Redis at redis://HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,... "+
+		"for the strategies redis, redis-cohort, redis-unfenced and lua, shared permits, the wait queue, events and timers")
+	f.Group("Lock services")
+	f.StringVar(&c.Redlock, "redlock", "", "`URL,...`: use these independent Redis servers for the strategies redlock and redlock-cohort; an odd number from 3, each redis://HOST:6379/0")
+	f.StringVar(&c.ZooKeeper, "zookeeper", "", "`HOST:2181,...`: use all servers of this ensemble for the strategies zookeeper and zookeeper-cohort, members and shared settings")
+	f.StringVar(&c.ZooKeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, who alone can then change the nodes of the instances; prefer the variable")
+	f.StringVar(&c.Etcd, "etcd", "", "`HOST:2379,...`: use all members of this cluster for the strategies etcd and etcd-cohort")
 }

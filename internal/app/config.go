@@ -76,9 +76,14 @@ func (c Config) Validate() error {
 	if c.Canary && c.Partition != timeout.Base {
 		bad = append(bad, errors.New("--canary and --partition exclude each other: a canary expires nothing, so its partition would have no consumer"))
 	}
-	bad = append(bad, ValidDatabase(c.Database), ValidRedis(c.Redis),
-		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
+	bad = append(bad, c.ValidateStores())
 	return errors.Join(bad...)
+}
+
+// ValidateStores returns what is wrong with the form of the stores. It connects to nothing.
+func (c Config) ValidateStores() error {
+	return errors.Join(ValidDatabase(c.Database), ValidRedis(c.Redis),
+		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
 }
 
 // redacted returns a URL without its password, or none.

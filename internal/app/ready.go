@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -29,5 +31,5 @@ func missing(err error) (part, change string) {
 	case sqldb.Unable(err):
 		return "the database does not let the user write", "give the user of --database the rights to read and write all tables, and check the settings and the disk of the server"
 	}
-	return "the database does not respond", "check --database, and that the server runs"
+	return "the database does not respond", cmp.Or(storeurl.Hint(err), "check --database, and that the server runs")
 }

@@ -22,18 +22,29 @@ const rightsKey = "shop:start"
 // usable waits until rdb answers, and returns why it cannot be used: the user has no rights, the server is a replica, or
 // it may evict keys.
 func usable(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) error {
-	err := await(ctx, log, func() error { return rights.Run(ctx, rdb, []string{rightsKey}).Err() })
+	err := await(ctx, log, func() error { return canWrite(ctx, rdb) })
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, whyNot(err))
+	}
+	return requireNoEviction(ctx, rdb, log)
+}
+
+// canWrite returns why no script can write, or nil.
+func canWrite(ctx context.Context, rdb redis.UniversalClient) error {
+	return rights.Run(ctx, rdb, []string{rightsKey}).Err()
+}
+
+// whyNot says what to change if [canWrite] returns err.
+func whyNot(err error) string {
 	hint := storeurl.Hint(err)
 	switch {
-	case err == nil:
-		return requireNoEviction(ctx, rdb, log)
 	case hint != "":
 	case unreachable(err):
 		hint = "check --redis, and that the server runs"
 	default:
 		hint = "check --redis, and that its user may run scripts and write"
 	}
-	return fmt.Errorf("%w: %s", err, hint)
+	return hint
 }
 
 // requireNoEviction returns an error if rdb may delete leases that have not expired. If the server does not tell, it logs

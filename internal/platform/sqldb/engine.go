@@ -51,6 +51,7 @@ type Engine struct {
 	text       func(kind, size string) string // a column of ascii(size), text(size) or bytes(size)
 	table      string                         // ends CREATE TABLE
 	inTable    bool                           // whether CREATE TABLE has the indexes
+	settings   []string                       // queries: names and values
 	lockSchema func(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error)
 }
 
@@ -71,6 +72,34 @@ type Facts struct {
 // the lock, or ctx ends.
 func (e *Engine) LockSchema(ctx context.Context, conn *sql.Conn) (unlock func(context.Context, error) error, err error) {
 	return e.lockSchema(ctx, conn)
+}
+
+// Settings returns the settings and figures of a database on which the code relies, or that slow it down, by name.
+func (e *Engine) Settings(ctx context.Context, db *sql.DB) (map[string]string, error) {
+	is := make(map[string]string)
+	for _, query := range e.settings {
+		if err := readSettings(ctx, db, query, is); err != nil {
+			return nil, err
+		}
+	}
+	return is, nil
+}
+
+// readSettings adds the rows of a query, which are names and values, to is.
+func readSettings(ctx context.Context, db *sql.DB, query string, is map[string]string) error {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&name, &value); err != nil {
+			return err
+		}
+		is[name] = value
+	}
+	return rows.Err()
 }
 
 // Upsert ends an INSERT that gives columns of a row that exists their new values.

@@ -109,22 +109,9 @@ func (e settingError) Error() string { return string(e) }
 func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
 	db := sql.OpenDB(h)
 	defer func() { err = errors.Join(err, db.Close()) }()
-	const query = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format')"
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return nil, explained(err, h.secure)
-	}
-	defer rows.Close()
 	is := make(map[string]string)
-	for rows.Next() {
-		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
-		is[name] = value
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
+	if err := readSettings(ctx, db, mysqlVariables, is); err != nil {
+		return nil, explained(err, h.secure)
 	}
 	if is["log_bin"] == "ON" && is["binlog_format"] == "STATEMENT" {
 		return nil, settingError("the server has binlog_format=STATEMENT, and so refuses to write: set binlog_format=ROW")

@@ -57,6 +57,7 @@ func MySQL() *Engine {
 			return "VARBINARY(" + size + ")"
 		},
 		table: ") ENGINE=InnoDB", inTable: true, lockSchema: lockByName,
+		settings: []string{mysqlVariables, mysqlStatus, mysqlSession},
 	}
 }
 
@@ -193,6 +194,14 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	}
 	return d, nil
 }
+
+// Queries of names and values.
+const (
+	mysqlVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format', 'read_only', 'super_read_only', " +
+		"'max_connections', 'innodb_flush_log_at_trx_commit', 'sync_binlog')"
+	mysqlStatus  = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'wsrep_local_state_comment')"
+	mysqlSession = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')"
+)
 
 // lockByName uses a named lock, one per database of the server, which ends with its session. The name fits MySQL's
 // limit, and avoids MD5, which MySQL no longer has.

@@ -38,6 +38,8 @@ func SQLite() *Engine {
 		text:       func(string, string) string { return "TEXT" },
 		table:      ") WITHOUT ROWID",
 		lockSchema: lockFile,
+		settings: []string{"SELECT 'version', sqlite_version() UNION ALL SELECT 'journal_mode', journal_mode FROM pragma_journal_mode " +
+			"UNION ALL SELECT 'synchronous', CAST(synchronous AS TEXT) FROM pragma_synchronous"},
 	}
 }
 
