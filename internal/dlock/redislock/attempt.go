@@ -49,5 +49,5 @@ func (l *Locker) abandon(ctx context.Context, key, id string) {
 }
 
 func (l *Locker) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
-	return redisx.Found(l.startAll(ctx, abandonScript, held, owner))
+	return redisx.Found(l.runAll(ctx, abandonScript, held, owner))
 }

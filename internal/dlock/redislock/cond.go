@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
@@ -70,24 +71,34 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 		if err := lease.Err(); err != nil {
 			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
 		}
-		reply, err := c.start(ctx, condSignalScript, held.Key, value(held), n).Ints(3)
+		reply, _, err := c.run(ctx, condSignalScript, held.Key, value(held), n)
+		var counts []int64
 		if err == nil {
-			err = driver.Verdict(held, reply[0])
+			counts, err = redisx.Ints(reply, 3)
+		}
+		if err == nil {
+			err = driver.Verdict(held, counts[0])
 		} else if !redisx.Refused(err) && !errors.Is(err, redisx.ErrUnsent) {
 			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, driver.InTime(ctx, err))
 		}
 		if err != nil {
 			return fmt.Errorf("redislock: wake those who wait with %q: %w", held.Key, err)
 		}
-		n, more = n-reply[1], reply[2]
+		n, more = n-counts[1], counts[2]
 	}
 	return nil
 }
 
-// start sends a script with what all of them have in common.
-func (c *Cond) start(ctx context.Context, s redisx.Script, key, first string, more ...any) *redisx.Call {
+// run makes one call of a script.
+func (c *Cond) run(ctx context.Context, s redisx.Script, key, first string, more ...any) (any, time.Time, error) {
+	r := c.request(key, first, more...)
+	return c.l.calls.Run(ctx, s, r.Keys, r.Args...)
+}
+
+// request is a call with what all of them have in common.
+func (c *Cond) request(key, first string, more ...any) redisx.Request {
 	k := keysOf(c.l.cfg.Prefix, key)
-	return c.l.calls.Start(ctx, s, c.keys(k, key), c.l.args(k, first, more...)...)
+	return redisx.Request{Keys: c.keys(k, key), Args: c.l.args(k, first, more...)}
 }
 
 // abandon releases in the background whatever the waiter id has.
@@ -96,9 +107,9 @@ func (c *Cond) abandon(ctx context.Context, key, id string) {
 }
 
 func (c *Cond) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	calls := make([]*redisx.Call, len(held))
+	requests := make([]redisx.Request, len(held))
 	for i, h := range held {
-		calls[i] = c.start(ctx, condAbandonScript, h.Key, h.Fence.Owner)
+		requests[i] = c.request(h.Key, h.Fence.Owner)
 	}
-	return redisx.Found(calls)
+	return redisx.Found(c.l.calls.RunAll(ctx, condAbandonScript, requests))
 }

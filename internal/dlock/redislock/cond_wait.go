@@ -36,7 +36,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 
 // sleep releases the grant and begins to wait, in one script.
 func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.Time) error {
-	reply, _, err := c.start(ctx, condWaitScript, held.Key, value(held), id, c.l.notifier.Stamp(now)).Wait()
+	reply, _, err := c.run(ctx, condWaitScript, held.Key, value(held), id, c.l.notifier.Stamp(now))
 	switch {
 	case err == nil:
 		return driver.Verdict(held, reply)
@@ -61,7 +61,7 @@ type signaled struct {
 func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
 	for {
 		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.notifier.Stamp(time.Now())
-		reply, sent, err := a.c.start(ctx, condCheckScript, a.key, a.id, ttl, stamp).Wait()
+		reply, sent, err := a.c.run(ctx, condCheckScript, a.key, a.id, ttl, stamp)
 		if err != nil {
 			return nil, 0, err
 		}

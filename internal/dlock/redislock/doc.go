@@ -24,12 +24,12 @@
 //
 // # Cost
 //
-// Each operation is one script (scripts.go), O(log n) in the number of waiters, or better. Concurrent calls of one
-// Locker share pipelines; renewals have their own. An uncontended Acquire and its Release cost one round trip each. A
-// contended grant costs the same two commands, and half a round trip from the release to the next holder. A waiter
-// adds one acquire.lua per second. If many callers of a process want the same key, package share lets them take turns
-// under one grant, and a turn costs no request (docs/benchmarks/locks.md). A lease adds a hundredth of a renew.lua
-// every TTL/3.
+// Each operation is one script (scripts.go), O(log n) in the number of waiters, or better. A lone call is
+// sent by its caller, and concurrent calls of one Locker share pipelines; renewals have their own. An uncontended
+// Acquire and its Release cost one round trip each. A contended grant costs the same two commands, and half a round
+// trip from the release to the next holder. A waiter adds one acquire.lua per second. If many callers of a process want
+// the same key, package share lets them take turns under one grant, and a turn costs no request
+// (docs/benchmarks/locks.md). A lease adds a hundredth of a renew.lua every TTL/3.
 //
 // Release and renewal compare owner and token. Renewal never inserts, so a late holder cannot take the lock back.
 //

@@ -35,50 +35,52 @@ func (l *Locker) receive(id, payload string) {
 
 // release releases all of held, in one round trip.
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
-	var errs []error
-	for i, c := range l.startAll(ctx, releaseScript, held, value) {
-		reply, _, err := c.Wait()
+	var failed error
+	for i, r := range l.runAll(ctx, releaseScript, held, value) {
+		err := r.Err
 		if err == nil {
-			err = driver.Verdict(held[i], reply)
+			err = driver.Verdict(held[i], r.Value)
 		} else { // lost, or refused for now: nobody else releases the lock before its TTL
 			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
-		errs = append(errs, err)
+		if err != nil {
+			failed = errors.Join(failed, err)
+		}
 	}
-	return errors.Join(errs...)
+	return failed
 }
 
 // renew is for the Renewer. In a cluster it makes one call per hash tag.
 func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
-	groups := map[string][]int{}
+	var groups [][]int
+	tags := map[string]int{}
+	var requests []redisx.Request
 	for i, h := range held {
-		tag := ""
+		k, tag := keysOf(l.cfg.Prefix, h.Key), ""
 		if l.notifier.Cluster() {
-			tag = redisx.HashTag(keysOf(l.cfg.Prefix, h.Key).lock)
+			tag = redisx.HashTag(k.lock)
 		}
-		groups[tag] = append(groups[tag], i)
-	}
-	calls := make(map[string]*redisx.Call, len(groups))
-	for tag, group := range groups {
-		keys, args := make([]string, 0, 2*len(group)), []any{l.cfg.TTL.Milliseconds()}
-		for _, i := range group {
-			k := keysOf(l.cfg.Prefix, held[i].Key)
-			keys, args = append(keys, k.lock, k.fence), append(args, value(held[i]))
+		at, known := tags[tag]
+		if !known {
+			at, tags[tag] = len(groups), len(groups)
+			groups = append(groups, nil)
+			requests = append(requests, redisx.Request{Args: []any{l.cfg.TTL.Milliseconds()}})
 		}
-		calls[tag] = l.renewals.Start(ctx, renewScript, keys, args...)
+		groups[at] = append(groups[at], i)
+		r := &requests[at]
+		r.Keys, r.Args = append(r.Keys, k.lock, k.fence), append(r.Args, value(h))
 	}
 	errs := make([]error, len(held))
-	for tag, c := range calls {
-		reply, _, err := c.Wait()
-		verdicts, _ := reply.([]any)
-		for at, i := range groups[tag] {
+	for g, r := range l.renewals.RunAll(ctx, renewScript, requests) {
+		verdicts, _ := r.Value.([]any)
+		for at, i := range groups[g] {
 			switch {
-			case err != nil:
-				errs[i] = err
+			case r.Err != nil:
+				errs[i] = r.Err
 			case at < len(verdicts):
 				errs[i] = driver.Verdict(held[i], verdicts[at])
 			default:
-				errs[i] = fmt.Errorf("redislock: renew: reply %v", reply)
+				errs[i] = fmt.Errorf("redislock: renew: reply %v", r.Value)
 			}
 		}
 	}

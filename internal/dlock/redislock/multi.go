@@ -70,18 +70,17 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 	var held []dlock.Held
 	var oldest time.Time
 	var failed failures
-	for i, c := range l.startAll(ctx, acquireScript, asked, owner, l.ttl, "") {
-		h := asked[i]
-		reply, sent, err := c.Wait()
+	for i, r := range l.runAll(ctx, acquireScript, asked, owner, l.ttl, "") {
+		h, err := asked[i], r.Err
 		if err == nil {
-			h.Fence.Token, _, err = answer(reply)
+			h.Fence.Token, _, err = answer(r.Value)
 		}
 		switch {
 		case err != nil:
 			failed.add(h.Key, l.failure(ctx, h, err))
 		case h.Fence.Token != 0:
-			if len(held) == 0 || sent.Before(oldest) {
-				oldest = sent
+			if len(held) == 0 || r.Sent.Before(oldest) {
+				oldest = r.Sent
 			}
 			held = append(held, h)
 		}
@@ -125,14 +124,14 @@ func (f *failures) err() error {
 	return fmt.Errorf("redislock: acquire %q: %w", f.keys, errors.Join(f.causes...))
 }
 
-// startAll makes a call of a script of the queue for each of held, in one round trip.
-func (l *Locker) startAll(ctx context.Context, s redisx.Script, held []dlock.Held, first func(dlock.Held) string, more ...any) []*redisx.Call {
+// runAll makes a call of a script of the queue for each of held, in one round trip.
+func (l *Locker) runAll(ctx context.Context, s redisx.Script, held []dlock.Held, first func(dlock.Held) string, more ...any) []redisx.Reply {
 	requests := make([]redisx.Request, len(held))
 	for i, h := range held {
 		k := keysOf(l.cfg.Prefix, h.Key)
 		requests[i] = redisx.Request{Keys: k.all(), Args: l.args(k, first(h), more...)}
 	}
-	return l.calls.StartAll(ctx, s, requests)
+	return l.calls.RunAll(ctx, s, requests)
 }
 
 func owner(h dlock.Held) string { return h.Fence.Owner }

@@ -18,7 +18,11 @@ func (s *Semaphore) Usage(ctx context.Context, key string) (permits, held, waite
 	if err := redisx.CheckKey(key); err != nil {
 		return 0, 0, 0, err
 	}
-	counts, err := s.calls.Start(ctx, usageScript, s.keys(key), s.args(key)...).Ints(3)
+	reply, _, err := s.run(ctx, usageScript, key)
+	var counts []int64
+	if err == nil {
+		counts, err = redisx.Ints(reply, 3)
+	}
 	if err != nil {
 		return 0, 0, 0, fmt.Errorf("redissem: usage of %q: %w", key, driver.InTime(ctx, err))
 	}

@@ -1,6 +1,7 @@
 package redissem
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"time"
@@ -16,19 +17,21 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 	for i, h := range held {
 		byKey[h.Key] = append(byKey[h.Key], i)
 	}
-	calls := make(map[string]*redisx.Call, len(byKey))
+	var requests []redisx.Request
+	var groups [][]int
 	for key, group := range byKey {
 		var args []any
 		for _, i := range group {
 			args = append(args, held[i].Fence.Owner, held[i].Fence.Token, held[i].Kind)
 		}
-		calls[key] = s.renewals.Start(ctx, renewScript, s.keys(key), s.args(key, args...)...)
+		requests = append(requests, redisx.Request{Keys: s.keys(key), Args: s.args(key, args...)})
+		groups = append(groups, group)
 	}
 	errs := make([]error, len(held))
-	for key, group := range byKey {
-		live, err := calls[key].Ints(len(group))
-		for at, i := range group {
-			if errs[i] = err; err == nil && live[at] != 1 {
+	for g, r := range s.renewals.RunAll(ctx, renewScript, requests) {
+		live, err := redisx.Ints(r.Value, len(groups[g]))
+		for at, i := range groups[g] {
+			if errs[i] = cmp.Or(r.Err, err); errs[i] == nil && live[at] != 1 {
 				errs[i] = dlock.ErrLost
 			}
 		}

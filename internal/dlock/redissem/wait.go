@@ -103,9 +103,9 @@ func (a *attempt) invalid(limit string) error {
 }
 
 func (s *Semaphore) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	calls := make([]*redisx.Call, len(held))
+	requests := make([]redisx.Request, len(held))
 	for i, h := range held {
-		calls[i] = s.calls.Start(ctx, abandonScript, s.keys(h.Key), s.args(h.Key, h.Fence.Owner)...)
+		requests[i] = redisx.Request{Keys: s.keys(h.Key), Args: s.args(h.Key, h.Fence.Owner)}
 	}
-	return redisx.Found(calls)
+	return redisx.Found(s.calls.RunAll(ctx, abandonScript, requests))
 }

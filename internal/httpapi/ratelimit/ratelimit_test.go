@@ -204,7 +204,7 @@ var errGone = errors.New("gone")
 // Those who ask while a round trip is under way share the next one; each gets its own verdict.
 func TestRatesShareRoundTrips(t *testing.T) {
 	t.Parallel()
-	const callers = 600 // more than a pipeline takes
+	const callers = 600
 	rdb, err := redisx.New(testbedtest.Redis(t) + unhurried)
 	if err != nil {
 		t.Fatal(err)

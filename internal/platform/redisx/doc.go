@@ -1,8 +1,8 @@
 // Package redisx has the Redis client, script calls, subscriptions and notifications that all primitives on Redis
 // use.
 //
-// Concurrent callers of a script share round trips. A subscription detects a lost connection. Scripts send
-// notifications to waiters.
+// A lone caller of a script sends it itself, and concurrent callers share round trips. A cancelled caller returns at
+// once. A subscription detects a lost connection. Scripts send notifications to waiters.
 //
 // By default, a client of go-redis repeats a command whose reply was lost three times. Then a lock that was taken
 // is reported as held by another caller, and a message is sent twice. The client also waits for a reply as long as

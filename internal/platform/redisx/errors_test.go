@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -45,7 +46,7 @@ func TestWrongServerIsLeft(t *testing.T) {
 				former, next := testbedtest.StartRedis(t, testbed.RedisConfig{Args: c.args}), testbedtest.StartRedis(t, testbed.RedisConfig{})
 				proxy := testbedtest.StartProxy(t, former.Addr())
 				proxy.Reword("-"+code+" ", wording)
-				admin, rdb := client(t, former.URL()), client(t, "redis://"+proxy.Addr())
+				admin, rdb := redistest.Client(t, former.URL()), redistest.Client(t, "redis://"+proxy.Addr())
 				if c.args != nil {
 					ask(t, admin, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
 					testbedtest.Eventually(t, "the cluster to serve", func() bool { return rdb.Set(t.Context(), "k", 1, 0).Err() == nil })
@@ -72,12 +73,11 @@ func TestCallsTogetherLeaveTheWrongServer(t *testing.T) {
 	t.Parallel()
 	former, next := testbedtest.StartRedis(t, testbed.RedisConfig{}), testbedtest.StartRedis(t, testbed.RedisConfig{})
 	proxy := testbedtest.StartProxy(t, former.Addr())
-	rdb := client(t, "redis://"+proxy.Addr())
+	rdb := redistest.Client(t, "redis://"+proxy.Addr())
 	caller := redisx.NewCaller(rdb, time.Minute)
 	call := func() (errs []error) {
-		for _, call := range caller.StartAll(t.Context(), writes, []redisx.Request{{Keys: []string{"a"}}, {Keys: []string{"b"}}}) {
-			_, _, err := call.Wait()
-			errs = append(errs, err)
+		for _, r := range caller.RunAll(t.Context(), writes, []redisx.Request{{Keys: []string{"a"}}, {Keys: []string{"b"}}}) {
+			errs = append(errs, r.Err)
 		}
 		return errs
 	}
@@ -86,7 +86,7 @@ func TestCallsTogetherLeaveTheWrongServer(t *testing.T) {
 	}
 	fill(t, rdb)
 	proxy.Lead(next.Addr())
-	ask(t, client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
+	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
 	for _, err := range call() {
 		if !redisx.WrongServer(err) {
 			t.Errorf("a first call: %v, want READONLY", err)
@@ -102,14 +102,14 @@ func TestWrongServerIsLeftOverTLS(t *testing.T) {
 	t.Parallel()
 	former, next := testbedtest.StartRedis(t, testbed.RedisConfig{}), testbedtest.StartRedis(t, testbed.RedisConfig{})
 	proxy := testbedtest.StartProxy(t, former.Addr())
-	rdb := client(t, "redis://"+proxy.Addr())
+	rdb := redistest.Client(t, "redis://"+proxy.Addr())
 	rdb.AddHook(opaque{})
 	fill(t, rdb)
 	if err := errors.Join(set(t.Context(), rdb), set(t.Context(), rdb)); err != nil || rdb.PoolStats().StaleConns > 0 {
 		t.Errorf("good connections are left: %v, %+v", err, rdb.PoolStats())
 	}
 	proxy.Lead(next.Addr())
-	ask(t, client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
+	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
 	if err := set(t.Context(), rdb); !redisx.WrongServer(err) {
 		t.Errorf("the first call: %v, want READONLY", err)
 	}

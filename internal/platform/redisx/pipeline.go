@@ -2,7 +2,6 @@ package redisx
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,38 +9,27 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// maxBatch bounds a pipeline, and with it how long the first of its replies waits for the last.
-const maxBatch = 512
-
-// ErrUnsent is for a call whose caller left before it was sent: it had no effect.
-var ErrUnsent = errors.New("redisx: not sent")
-
-// pipeline lets concurrent callers share round trips. While one pipeline is on its way, the next calls are collected.
-// So a lone caller does not wait, and many callers cost few round trips. Pipelines follow one another, so two calls
-// reach Redis in the order in which they were made. It has one goroutine while there are calls.
+// pipeline lets concurrent callers share round trips. While a call or a pipeline is on its way, the next calls are
+// collected. They follow one another, so two calls reach Redis in the order in which they were made. A pipeline has one
+// goroutine while there are calls, except for a lone one.
 type pipeline struct {
 	rdb     redis.UniversalClient
-	timeout time.Duration // bounds one pipeline
+	timeout time.Duration // bounds one round trip
 
 	mu      sync.Mutex
-	queue   []*Call
+	queue   []*call
 	running bool
-
-	apart bool           // calls do not share commands
-	last  map[string]int // by key, the last group that has it; empty between two batches
 }
 
-// Call is one script call.
-type Call struct {
-	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
+// call is one script call.
+type call struct {
+	Request
+	Reply
+
 	script Script
-	keys   []string
-	args   []any
+	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
 	state  atomic.Int32
-	sent   time.Time
-	reply  any
-	err    error
-	done   chan struct{} // closed when the fields above are set
+	done   chan struct{} // closed when the reply is set
 }
 
 // States of a call.
@@ -51,37 +39,49 @@ const (
 	callLeft
 )
 
-func newCall(ctx context.Context, script Script, keys []string, args []any) *Call {
-	return &Call{ctx: ctx, script: script, keys: keys, args: args, done: make(chan struct{})}
-}
-
-// start adds calls to the next pipeline.
-func (p *pipeline) start(ctx context.Context, calls ...*Call) {
+// run makes one call: by itself if it is alone.
+func (p *pipeline) run(ctx context.Context, s Script, r Request) (any, time.Time, error) {
 	p.mu.Lock()
-	p.queue = append(p.queue, calls...)
-	idle := !p.running
+	if p.running {
+		c := &call{script: s, Request: r, ctx: ctx, done: make(chan struct{})}
+		p.queue = append(p.queue, c)
+		p.mu.Unlock()
+		return c.wait()
+	}
 	p.running = true
 	p.mu.Unlock()
-	if idle {
+	defer p.next(ctx) // after a panic, too
+	if ctx.Err() != nil {
+		return nil, time.Time{}, unsent(ctx)
+	}
+	sent := time.Now()
+	timed, done := leaving(ctx, sent.Add(p.timeout))
+	defer done()
+	reply, err := s.Run(timed, p.rdb, r.Keys, r.Args)
+	return reply, sent, left(ctx, err)
+}
+
+// next ends a call that was alone.
+func (p *pipeline) next(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.running = len(p.queue) > 0; p.running {
 		go p.flush(context.WithoutCancel(ctx))
 	}
 }
 
-// Wait returns the reply, or why there is none. The cause of the context is not among the
-// reasons: it may look like an answer of Redis, and callers classify the error. They add
-// it when they have done so.
-func (c *Call) Wait() (any, time.Time, error) {
+func (c *call) wait() (any, time.Time, error) {
 	select {
 	case <-c.done:
-		return c.reply, c.sent, c.err
+		return c.Value, c.Sent, c.Err
 	case <-c.ctx.Done():
 	}
 	if c.state.CompareAndSwap(callQueued, callLeft) {
-		return nil, time.Time{}, errors.Join(ErrUnsent, c.ctx.Err())
+		return nil, time.Time{}, unsent(c.ctx)
 	}
 	select {
 	case <-c.done:
-		return c.reply, c.sent, c.err
+		return c.Value, c.Sent, c.Err
 	default:
 		return nil, time.Time{}, c.ctx.Err()
 	}
@@ -91,31 +91,28 @@ func (c *Call) Wait() (any, time.Time, error) {
 func (p *pipeline) flush(ctx context.Context) {
 	for {
 		p.mu.Lock()
-		n := min(len(p.queue), maxBatch)
-		batch := p.queue[:n:n]
-		p.queue = p.queue[n:]
-		if len(p.queue) == 0 {
-			p.queue = nil
-		}
-		p.running = n > 0
+		batch := p.queue
+		p.queue = nil
+		p.running = len(batch) > 0
 		p.mu.Unlock()
-		if n == 0 {
+		if len(batch) == 0 {
 			return
 		}
 		p.send(ctx, batch)
 	}
 }
 
-func (p *pipeline) send(ctx context.Context, batch []*Call) {
+func (p *pipeline) send(ctx context.Context, batch []*call) {
 	sent := time.Now()
 	end := time.Time{}
 	live := batch[:0]
 	for _, c := range batch {
 		if c.ctx.Err() != nil || !c.state.CompareAndSwap(callQueued, callSent) {
-			c.finish(nil, errors.Join(ErrUnsent, c.ctx.Err()))
+			c.Err = unsent(c.ctx)
+			close(c.done)
 			continue
 		}
-		c.sent = sent
+		c.Sent = sent
 		if own, ok := c.ctx.Deadline(); ok && own.Sub(sent) < p.timeout {
 			if own.After(end) {
 				end = own
@@ -130,37 +127,35 @@ func (p *pipeline) send(ctx context.Context, batch []*Call) {
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	if refused := p.exec(ctx, live, "evalsha"); len(refused) > 0 {
-		p.exec(ctx, refused, "eval")
+	send(ctx, p.rdb, live)
+	for _, c := range live {
+		close(c.done)
 	}
 }
 
-// exec sends calls as one pipeline. With EVALSHA it returns those that had no effect, and are to be sent with EVAL. The
-// server has lost their script, or does not take calls of several slots together. Then it gets them apart from now on.
-func (p *pipeline) exec(ctx context.Context, calls []*Call, name string) (refused []*Call) {
-	pipe := p.rdb.Pipeline()
-	groups := p.group(calls)
-	replies := make([]*redis.Cmd, len(groups))
-	for i, group := range groups {
-		replies[i] = redis.NewCmd(ctx, group.command(name)...)
-		replies[i].SetFirstKeyPos(3)
-		pipe.Process(ctx, Once{replies[i]}) //nolint:errcheck // It only queues.
+// send sends calls as one pipeline, and those again whose script the server does not know.
+func send(ctx context.Context, rdb redis.UniversalClient, calls []*call) {
+	cmds := make([]*redis.Cmd, len(calls))
+	pipe := rdb.Pipeline()
+	for i, c := range calls {
+		cmds[i] = c.script.cmd(ctx, evalsha, c.Request)
+		pipe.Process(ctx, Once{cmds[i]}) //nolint:errcheck // It only queues.
 	}
 	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	for i, group := range groups {
-		reply, err := replies[i].Result()
-		slots := len(group) > 1 && redis.HasErrorPrefix(err, "CROSSSLOT")
-		if slots || group[0].script.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") && name == "evalsha" {
-			p.apart = p.apart || slots
-			refused = append(refused, group...)
-			continue
+	again := false
+	for i, c := range calls {
+		c.Value, c.Err = cmds[i].Result()
+		if c.script.unknown(c.Err) {
+			cmds[i] = c.script.cmd(ctx, eval, c.Request)
+			pipe.Process(ctx, Once{cmds[i]}) //nolint:errcheck // It only queues.
+			again = true
 		}
-		group.finish(reply, err)
 	}
-	return refused
-}
-
-func (c *Call) finish(reply any, err error) {
-	c.reply, c.err = reply, err
-	close(c.done)
+	if !again {
+		return
+	}
+	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
+	for i, c := range calls {
+		c.Value, c.Err = cmds[i].Result()
+	}
 }

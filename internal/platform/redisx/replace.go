@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"net"
+	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -25,7 +27,9 @@ func (r replacing) DialHook(next redis.DialHook) redis.DialHook {
 		if err != nil {
 			return nil, err
 		}
-		return replacedConn{conn, r.latest, generation}, nil
+		c := &replacedConn{Conn: conn, latest: r.latest, generation: generation}
+		conns.Store(c, nil)
+		return c, nil
 	}
 }
 
@@ -36,6 +40,13 @@ func (r replacing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		err := next(ctx, cmd)
 		if err != nil {
 			r.check(generation, err)
+		} else if call, ok := cmd.(Once); ok { // perhaps of a script that serves several calls, and has an error for each
+			replies, _ := call.Val().([]any)
+			for _, reply := range replies {
+				if failed, ok := reply.(error); ok {
+					r.check(generation, unmarked(failed))
+				}
+			}
 		}
 		return err
 	}
@@ -49,13 +60,6 @@ func (r replacing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 		for _, cmd := range cmds {
 			if failed := cmd.Err(); failed != nil {
 				r.check(generation, failed)
-			} else if call, ok := cmd.(Once); ok { // of a script that serves several calls, and has an error for each
-				replies, _ := call.Val().([]any)
-				for _, reply := range replies {
-					if failed, ok := reply.(error); ok {
-						r.check(generation, unmarked(failed))
-					}
-				}
 			}
 		}
 		return err
@@ -76,10 +80,27 @@ type replacedConn struct {
 
 	latest     *atomic.Int64
 	generation int64
+
+	mu    sync.Mutex
+	until time.Time // the deadline of a read
+}
+
+// SetReadDeadline implements [net.Conn]. It is how a cancelled call finds its connection.
+func (c *replacedConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Close implements [net.Conn].
+func (c *replacedConn) Close() error {
+	conns.Delete(c)
+	return c.Conn.Close()
 }
 
 // SyscallConn implements [syscall.Conn]: the pool asks for it before it lends a connection, and drops one that fails.
-func (c replacedConn) SyscallConn() (syscall.RawConn, error) {
+func (c *replacedConn) SyscallConn() (syscall.RawConn, error) {
 	if c.generation != c.latest.Load() {
 		return nil, errReplaced
 	}

@@ -2,15 +2,6 @@ package redisx
 
 import "fmt"
 
-// Ints waits for a reply of n integers.
-func (c *Call) Ints(n int) ([]int64, error) {
-	reply, _, err := c.Wait()
-	if err != nil {
-		return nil, err
-	}
-	return Ints(reply, n)
-}
-
 // Ints reads a reply of n integers.
 func Ints(reply any, n int) ([]int64, error) {
 	all, _ := reply.([]any)
@@ -26,15 +17,14 @@ func Ints(reply any, n int) ([]int64, error) {
 	return list, nil
 }
 
-// Found waits for calls whose reply is 1 if there was anything to release.
-func Found(calls []*Call) (found []bool, err error) {
-	found = make([]bool, len(calls))
-	for i, c := range calls {
-		n, _, failed := c.Wait()
-		if failed != nil {
-			err = failed
+// Found reads replies that are 1 if there was anything to release.
+func Found(replies []Reply) (found []bool, err error) {
+	found = make([]bool, len(replies))
+	for i, r := range replies {
+		if r.Err != nil {
+			err = r.Err
 		}
-		found[i] = n == int64(1)
+		found[i] = r.Value == int64(1)
 	}
 	return found, err
 }

@@ -11,16 +11,19 @@ import (
 
 // Script is a Lua script and the name by which a server knows it.
 type Script struct {
-	text, sha string
-	many      *Script // runs it for several calls; nil if the text is not known
+	text     string  // empty: it is not known
+	sha      any     // a string
+	together *Script // runs it for several calls
 }
 
 // NewScript returns a script of this text.
 func NewScript(text string) Script {
 	s, many := newScript(text), newScript(fmt.Sprintf(manyLua, text))
-	s.many = &many
+	s.together = &many
 	return s
 }
+
+func newScript(text string) Script { return Script{text: text, sha: redis.NewScript(text).Hash()} }
 
 // Folder is a folder lua with files that are parts of scripts.
 type Folder struct {
@@ -44,61 +47,39 @@ func (f Folder) Text(names ...string) string {
 // Script returns Text as a script.
 func (f Folder) Script(names ...string) Script { return NewScript(f.Text(names...)) }
 
-func newScript(text string) Script { return Script{text: text, sha: redis.NewScript(text).Hash()} }
-
 // LoadedScript is a script whose text is not known. A call of it fails if the server does not know the script.
 func LoadedScript(sha string) Script { return Script{sha: sha} }
 
-// manyLua runs a script for several calls, one after the other. To begin a script costs a server more than most
-// scripts do. A call that fails fails alone. go-redis has types for some errors, and does not read a list to its end that
-// has one, so each error has a mark before its code.
-//
-// KEYS those of each call  ARGV[1] number of calls  ARGV[2...] the arguments of each call
-// Returns the reply of each call.
-const manyLua = `
-local function script(KEYS, ARGV)
-%s
-end
-local replies, n = {}, tonumber(ARGV[1])
-local keys, args = #KEYS / n, (#ARGV - 1) / n
-for i = 0, n - 1 do
-  local ok, reply = pcall(script, {unpack(KEYS, i * keys + 1, (i + 1) * keys)}, {unpack(ARGV, i * args + 2, (i + 1) * args + 1)})
-  if not ok and type(reply) ~= 'table' then
-    reply = {err = string.find(reply, '^%%u+ ') and reply or 'ERR ' .. reply}
-  end
-  if type(reply) == 'table' and reply.err then
-    reply = {err = '!' .. reply.err}
-  end
-  replies[i + 1] = reply or false -- nil would end the list
-end
-return replies
-`
-
 // Run calls the script once. A server that does not know it receives its text.
 func (s Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
-	all := s.command(keys, args)
-	reply, err := process(ctx, rdb, all)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		all[0], all[1] = "eval", s.text
-		reply, err = process(ctx, rdb, all)
+	cmd := s.cmd(ctx, evalsha, Request{keys, args})
+	rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
+	if s.unknown(cmd.Err()) {
+		cmd = s.cmd(ctx, eval, Request{keys, args})
+		rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
 	}
-	return reply, err
+	return cmd.Result()
 }
 
-// command returns the arguments of EVALSHA.
-func (s Script) command(keys []string, args []any) []any {
-	all := append(make([]any, 0, 3+len(keys)+len(args)), "evalsha", s.sha, len(keys))
-	for _, key := range keys {
+// unknown reports whether the server has lost the script, and may have its text.
+func (s Script) unknown(err error) bool { return s.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") }
+
+// Names of commands, as arguments of a command.
+var evalsha, eval any = "evalsha", "eval"
+
+// cmd returns a call by EVALSHA or EVAL.
+func (s Script) cmd(ctx context.Context, name any, r Request) *redis.Cmd {
+	called := s.sha
+	if name == eval {
+		called = s.text
+	}
+	all := append(make([]any, 0, 3+len(r.Keys)+len(r.Args)), name, called, len(r.Keys))
+	for _, key := range r.Keys {
 		all = append(all, key)
 	}
-	return append(all, args...)
-}
-
-func process(ctx context.Context, rdb redis.UniversalClient, args []any) (any, error) {
-	cmd := redis.NewCmd(ctx, args...)
+	cmd := redis.NewCmd(ctx, append(all, r.Args...)...)
 	cmd.SetFirstKeyPos(3)
-	rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
-	return cmd.Result()
+	return cmd
 }
 
 // Once is a command that no client retries by itself: its caller knows whether that is safe. A redirect in a cluster is
