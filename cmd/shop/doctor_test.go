@@ -60,10 +60,10 @@ type prepared struct {
 func prepare(t *testing.T) prepared {
 	t.Helper()
 	p := prepared{t: t, server: testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_flush_log_at_trx_commit": "1"}})}
-	p.exec("CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON shop.* TO seller@'%'",
-		"CREATE USER reader@'%' IDENTIFIED BY 'secret'", "GRANT SELECT, UPDATE, DELETE ON shop.* TO reader@'%'")
+	p.exec("CREATE USER seller@'%' IDENTIFIED BY 'secret'", "CREATE USER owner@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON shop.* TO owner@'%'",
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON shop.* TO seller@'%'", "CREATE USER reader@'%' IDENTIFIED BY 'secret'", "GRANT SELECT, UPDATE, DELETE ON shop.* TO reader@'%'")
 	p.database = "mysql://seller:secret@" + p.server.Addr() + "/shop"
-	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", p.database); code != 0 {
+	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", strings.Replace(p.database, "seller", "owner", 1)); code != 0 {
 		t.Fatal(stderr)
 	}
 	return p
@@ -90,15 +90,37 @@ func redisServers(t *testing.T, n int, args ...string) (urls []string) {
 // withPassword gives the server at a URL a password, and returns its URL with the password.
 func withPassword(t *testing.T, u string) string {
 	t.Helper()
+	configure(t, u, "CONFIG SET requirepass secret")
+	return strings.Replace(u, "redis://", "redis://:secret@", 1)
+}
+
+// withUser gives the server at a URL the user of docs/reference/rights.md, and returns its URL with the user.
+func withUser(t *testing.T, u string) string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/reference/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`(?m)^ACL SETUSER .*$`).FindString(string(page))
+	configure(t, u, strings.Replace(command, ">PASSWORD", ">secret", 1))
+	return strings.Replace(u, "redis://", "redis://shop:secret@", 1)
+}
+
+// configure sends a command to a server.
+func configure(t *testing.T, u, command string) {
+	t.Helper()
 	rdb, err := redisx.New(u)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	if err := rdb.ConfigSet(t.Context(), "requirepass", "secret").Err(); err != nil {
-		t.Fatal(err)
+	var args []any
+	for word := range strings.FieldsSeq(command) {
+		args = append(args, word)
 	}
-	return strings.Replace(u, "redis://", "redis://:secret@", 1)
+	if err := rdb.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatalf("%s: %v", command, err)
+	}
 }
 
 // Each store is examined, and an order could be placed. None is stored.
@@ -208,6 +230,7 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 	good := redisServers(t, 3)
 	host, port, _ := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(good[0], "redis://"), "/0"), ":")
 	replica := redisServers(t, 1, "--replicaof", host+" "+port)[0]
+	least := withUser(t, redisServers(t, 1)[0])
 	good[0] = withPassword(t, good[0])
 	evicts := redisServers(t, 1, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")[0]
 	const away, away2 = "redis://:secret@127.0.0.1:1/0", "redis://:secret@127.0.0.1:2/0"
@@ -215,19 +238,20 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 		flag, value string
 		want        []string
 	}{
-		"the policy evicts":      {"--redis", evicts, []string{"redis maxmemory-policy fail"}},
-		"a replica":              {"--redis", replica, []string{"redis write fail", "redis role fail"}},
-		"with a password":        {"--redis", good[0], nil},
-		"a wrong password":       {"--redis", strings.Replace(good[0], "secret", "secret2", 1), []string{"redis write fail", "redis ping fail"}},
-		"away":                   {"--redis", away, []string{"redis write fail", "redis ping fail"}},
-		"all are there":          {"--redlock", strings.Join(good, ","), nil},
-		"a minority is away":     {"--redlock", strings.Join([]string{good[0], away, good[1]}, ","), []string{"redlock ping warn"}},
-		"a majority is away":     {"--redlock", strings.Join([]string{good[0], away, away2}, ","), []string{"redlock ping warn", "redlock ping warn", "redlock lock fail"}},
-		"one of three evicts":    {"--redlock", strings.Join([]string{good[0], good[1], evicts}, ","), []string{"redlock maxmemory-policy fail", "redlock lock fail"}},
-		"one ZooKeeper of two":   {"--zookeeper", testbedtest.ZooKeeper(t) + ",127.0.0.1:1", []string{"zookeeper version warn"}},
-		"no ZooKeeper":           {"--zookeeper", "127.0.0.1:1", []string{"zookeeper version warn", "zookeeper lock fail"}},
-		"one etcd member of two": {"--etcd", testbedtest.Etcd(t) + ",127.0.0.1:1", []string{"etcd version warn"}},
-		"no etcd":                {"--etcd", "127.0.0.1:1", []string{"etcd version warn", "etcd lock fail"}},
+		"the policy evicts":            {"--redis", evicts, []string{"redis maxmemory-policy fail"}},
+		"a replica":                    {"--redis", replica, []string{"redis write fail", "redis role fail"}},
+		"a user with the least rights": {"--redis", least, nil},
+		"with a password":              {"--redis", good[0], nil},
+		"a wrong password":             {"--redis", strings.Replace(good[0], "secret", "secret2", 1), []string{"redis write fail", "redis ping fail"}},
+		"away":                         {"--redis", away, []string{"redis write fail", "redis ping fail"}},
+		"all are there":                {"--redlock", strings.Join(good, ","), nil},
+		"a minority is away":           {"--redlock", strings.Join([]string{good[0], away, good[1]}, ","), []string{"redlock ping warn"}},
+		"a majority is away":           {"--redlock", strings.Join([]string{good[0], away, away2}, ","), []string{"redlock ping warn", "redlock ping warn", "redlock lock fail"}},
+		"one of three evicts":          {"--redlock", strings.Join([]string{good[0], good[1], evicts}, ","), []string{"redlock maxmemory-policy fail", "redlock lock fail"}},
+		"one ZooKeeper of two":         {"--zookeeper", testbedtest.ZooKeeper(t) + ",127.0.0.1:1", []string{"zookeeper version warn"}},
+		"no ZooKeeper":                 {"--zookeeper", "127.0.0.1:1", []string{"zookeeper version warn", "zookeeper lock fail"}},
+		"one etcd member of two":       {"--etcd", testbedtest.Etcd(t) + ",127.0.0.1:1", []string{"etcd version warn"}},
+		"no etcd":                      {"--etcd", "127.0.0.1:1", []string{"etcd version warn", "etcd lock fail"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
