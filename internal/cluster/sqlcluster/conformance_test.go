@@ -160,7 +160,7 @@ func (s store) harness() clustertest.Harness {
 				"another name": "name;addr;" + live, "no name": ";addr;" + live, "escape": "%zz;addr;" + live,
 			}
 			for name, entry := range entries {
-				exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, ?, 'x', '', ?, ?)", group, name, entry, int64(1)<<60)
+				exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, ?, 'x', '', ?, "+s.engine.Now+" + ?)", group, name, entry, ttl.Microseconds())
 			}
 			exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, 'expired', 'x', '', '', 1)", group)
 			return len(entries)

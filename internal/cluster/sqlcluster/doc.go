@@ -51,5 +51,6 @@
 // transaction. Meanwhile no candidate is elected.
 //
 // A clock of the database that is set forward has the same effect. The leader then loses its term, and is refused until
-// it is elected again. If the clock is set back, dead members and the term of a dead leader stay for longer.
+// it is elected again. If the clock is set back, a row that ends later than 2 TTL from now does not count, so a dead
+// leader or member stays for 2 TTL at most. A live one may be replaced, or is missing until its next renewal.
 package sqlcluster

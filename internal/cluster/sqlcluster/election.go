@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	mathrand "math/rand/v2"
+	"strconv"
 	"time"
 
 	"example.com/shop/internal/cluster"
@@ -57,7 +58,7 @@ func (e *Election) Campaign(ctx context.Context) (*cluster.Term, error) {
 // take begins a term if the row is free, or if an attempt of mine without an answer has taken it. It replaces the row
 // that it has read and no other one, so one candidate succeeds, and an attempt that arrives late replaces no later term.
 func (e *Election) take(ctx context.Context, mine string) (*cluster.Term, error) {
-	now, last, live, err := e.row(ctx)
+	now, last, stored, live, err := e.row(ctx)
 	if err != nil || live && last.Fence.Owner != mine {
 		return nil, err
 	}
@@ -70,10 +71,10 @@ func (e *Election) take(ctx context.Context, mine string) (*cluster.Term, error)
 	ctx, sent := context.WithoutCancel(ctx), time.Now() // an attempt that is cut off might take the row without a leader
 	args := []any{token(next), cluster.EncodeLeader(next), e.c.cfg.Group, e.key}
 	statement := e.c.insert + " INTO cluster_leaders (token, entry, group_name, name, expires_at) VALUES (?, ?, ?, ?, " + e.c.until() + ")"
-	if last.Fence.Token > 0 {
+	if stored != "" {
 		statement = "UPDATE cluster_leaders SET token = ?, entry = ?, expires_at = " + e.c.until() +
-			" WHERE group_name = ? AND name = ? AND token = ? AND (expires_at <= " + e.c.now + " OR entry = ?)"
-		args = append(args, token(last), args[1])
+			" WHERE group_name = ? AND name = ? AND token = ? AND (NOT (" + e.c.live(e.c.now) + ") OR entry = ?)"
+		args = append(args, stored, args[1])
 	}
 	if n, err := e.c.exec(ctx, statement, args...); err != nil || n == 0 {
 		return nil, err
@@ -81,24 +82,26 @@ func (e *Election) take(ctx context.Context, mine string) (*cluster.Term, error)
 	return e.begin(ctx, next, sent), nil
 }
 
-// row reads the time, the last leader, and whether its term continues, all by the clock of the database.
-func (e *Election) row(ctx context.Context) (now uint64, l cluster.Leader, live bool, err error) {
+// row reads the time, the last leader, its token as the row has it, and whether its term continues, all by the clock of the
+// database. Without a row the token is empty. A token that is no number counts as 0.
+func (e *Election) row(ctx context.Context) (now uint64, l cluster.Leader, stored string, live bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.c.cfg.Timeout)
 	defer cancel()
-	var number uint64
 	var entry string
-	err = e.c.db.QueryRowContext(ctx, "SELECT t.clock, COALESCE(token, '0'), COALESCE(entry, ''), COALESCE(expires_at > t.clock, 0)"+
+	err = e.c.db.QueryRowContext(ctx, "SELECT t.clock, COALESCE(token, ''), COALESCE(entry, ''), COALESCE("+e.c.live("t.clock")+", 0)"+
 		" FROM (SELECT "+e.c.now+" AS clock) AS t LEFT JOIN cluster_leaders ON group_name = ? AND name = ?", e.c.cfg.Group, e.key).
-		Scan(&now, &number, &entry, &live)
-	if err != nil || number == 0 {
-		return now, l, live, err
+		Scan(&now, &stored, &entry, &live)
+	if err != nil || stored == "" {
+		return now, l, stored, live, err
 	}
-	if l, err = cluster.DecodeLeader(entry); err != nil {
-		e.c.strays.Report(e.c.cfg.OnError, "sqlcluster: leader", e.key+": "+entry, err)
+	l, err = cluster.DecodeLeader(entry)
+	number, illegible := strconv.ParseUint(stored, 10, 64)
+	if err = errors.Join(err, illegible); err != nil {
+		e.c.strays.Report(e.c.cfg.OnError, "sqlcluster: leader", e.key+": "+stored+" "+entry, err)
 		l = cluster.Leader{}
 	}
 	l.Fence.Token = number
-	return now, l, live, nil
+	return now, l, stored, live, nil
 }
 
 // token returns the number of a term as a text that compares as the number does.
@@ -178,7 +181,7 @@ func (e *Election) touch(ctx context.Context, tx Tx, l cluster.Leader, until str
 // Observe implements [cluster.Election]. A reading is one SELECT by the primary key.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[cluster.Leader, error] {
 	return watch(ctx, e.c, cluster.Leader.Equal, func(ctx context.Context) (cluster.Leader, error) {
-		_, l, live, err := e.row(ctx)
+		_, l, _, live, err := e.row(ctx)
 		if !live {
 			l = cluster.Leader{}
 		}

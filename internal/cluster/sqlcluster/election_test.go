@@ -147,6 +147,7 @@ func TestTermsGrowOverALossOfTheRow(t *testing.T) {
 			"UPDATE cluster_leaders SET token = '00000000000000000007', expires_at = 1",
 			"UPDATE cluster_leaders SET token = '" + ahead + "', expires_at = 1",
 			"UPDATE cluster_leaders SET entry = 'illegible', expires_at = 1",
+			"UPDATE cluster_leaders SET token = 'illegible', expires_at = 1",
 		} {
 			term := clustertest.Campaign(t, e)
 			if term.Fence().Token <= last || term.Fence().Token > math.MaxInt64 {
@@ -156,6 +157,8 @@ func TestTermsGrowOverALossOfTheRow(t *testing.T) {
 			exec(t, db, lose)
 			if strings.Contains(lose, ahead) {
 				last = 8e18
+			} else if strings.Contains(lose, "token = 'illegible'") {
+				last = 0 // nothing is known of it
 			}
 			clustertest.Wait(t, "end of the term", func() bool { return errors.Is(term.Err(), dlock.ErrLost) })
 		}
@@ -202,6 +205,34 @@ func TestClockThatIsSetBackDelaysNoResignation(t *testing.T) {
 			t.Errorf("term %d follows term %d", next.Fence().Token, term.Fence().Token)
 		}
 		t.Logf("elected after %v", time.Since(start))
+	})
+}
+
+// The same, after the leader and a member have died. A step of less than a TTL changes nothing.
+func TestClockThatIsSetBackDelaysNoElection(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t testing.TB, s store) {
+		db := s.open(t)
+		term := clustertest.Campaign(t, s.candidate(t, db, "a"))
+		exec(t, db, "UPDATE cluster_leaders SET entry = 'dead', expires_at = expires_at + ?", ttl.Microseconds()/2)
+		start := time.Now()
+		next := clustertest.Campaign(t, s.candidate(t, s.open(t), "b"))
+		if took := time.Since(start); took < ttl/2 {
+			t.Errorf("elected after %v, before the end of the row", took)
+		}
+		exec(t, db, "UPDATE cluster_leaders SET entry = 'dead', expires_at = expires_at + 3600000000")
+		last := clustertest.Campaign(t, s.candidate(t, s.open(t), "c"))
+		if term.Fence().Token >= next.Fence().Token || next.Fence().Token >= last.Fence().Token {
+			t.Errorf("terms %d, %d, %d", term.Fence().Token, next.Fence().Token, last.Fence().Token)
+		}
+		dead, err := sqlcluster.New(db, s.engine, sqlcluster.Config{TTL: ttl})
+		check(t, err)
+		for _, address := range []string{"first:1", "second:1"} {
+			p, err := dead.Join(t.Context(), cluster.Member{Name: "m", Address: address})
+			check(t, err)
+			defer p.Leave(t.Context())
+			exec(t, db, "UPDATE cluster_members SET incarnation = 'dead', expires_at = expires_at + 3600000000")
+		}
 	})
 }
 

@@ -33,7 +33,7 @@ var errIncomplete = errors.New("after an outage of the database not all members 
 // joined again. So for two thirds of a TTL, a list that lacks previous members is not used. An outage of half a TTL
 // does no harm: a row is renewed when two thirds of its TTL are left.
 func (w *watcher) read(ctx context.Context) (cluster.View, error) {
-	pairs, err := w.c.rows(ctx, "SELECT name, entry FROM cluster_members WHERE group_name = ? AND expires_at > "+w.c.now, w.c.cfg.Group)
+	pairs, err := w.c.rows(ctx, "SELECT name, entry FROM cluster_members WHERE group_name = ? AND "+w.c.live(w.c.now), w.c.cfg.Group)
 	if err != nil {
 		return cluster.View{}, err
 	}

@@ -50,7 +50,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 func (p *place) try(ctx context.Context, again bool) (taken bool, err error) {
 	c, m, entry := p.c, p.member, cluster.EncodeMember(p.member)
 	args := []any{p.incarnation, m.Address, entry, c.cfg.Group, m.Name, p.incarnation}
-	free := "expires_at <= " + c.now + " OR incarnation = ?"
+	free := "NOT (" + c.live(c.now) + ") OR incarnation = ?"
 	if !again && m.Address != "" {
 		free += " OR address = ?"
 		args = append(args, m.Address)
@@ -70,7 +70,7 @@ func (p *place) try(ctx context.Context, again bool) (taken bool, err error) {
 
 // holder returns the live member that has the name, or nil.
 func (p *place) holder(ctx context.Context, again bool) (*cluster.Member, error) {
-	pairs, err := p.c.rows(ctx, "SELECT address, entry FROM cluster_members WHERE group_name = ? AND name = ? AND expires_at > "+p.c.now,
+	pairs, err := p.c.rows(ctx, "SELECT address, entry FROM cluster_members WHERE group_name = ? AND name = ? AND "+p.c.live(p.c.now),
 		p.c.cfg.Group, p.member.Name)
 	if err != nil || len(pairs) == 0 {
 		return nil, err

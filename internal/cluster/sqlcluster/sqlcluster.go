@@ -86,6 +86,12 @@ func (c *Cluster) exec(ctx context.Context, statement string, args ...any) (int6
 // until returns the end of a row that is written now.
 func (c *Cluster) until() string { return fmt.Sprintf("%s + %d", c.now, c.cfg.TTL.Microseconds()) }
 
+// live is the condition that a row counts at a time. A row that ends later than 2 TTL from then was written before the
+// clock of the database was set back, and its owner may be dead.
+func (c *Cluster) live(now string) string {
+	return fmt.Sprintf("expires_at > %s AND expires_at <= %s + %d", now, now, 2*c.cfg.TTL.Microseconds())
+}
+
 // rows returns pairs of texts that a query selects.
 func (c *Cluster) rows(ctx context.Context, query string, args ...any) (pairs [][2]string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)

@@ -80,6 +80,9 @@
 // previous holder is notified by its next renewal. The fencing token refuses its late writes. If the protected data
 // are in the same database, claim the row first, in the same transaction: lock it, compare the token, and store it.
 //
+// If the clock of the database is set back, the lease of a holder that has died blocks its key for 2 Config.MaxTTL at most.
+// A live holder may lose its lease as in a failover.
+//
 // # Requirements on the pool
 //
 // MariaDB and MySQL: any isolation level and time zone, statements prepared or interpolated, matched or changed rows

@@ -41,7 +41,10 @@ func (l *Locker) rows(ctx context.Context, keys []string) (map[string]row, error
 			if err := rows.Scan(&key, &r.fence.Owner, &r.fence.Token, &r.forced, &since, &left); err != nil {
 				return err
 			}
-			r.since, r.left = time.UnixMicro(since), time.Duration(left)*time.Microsecond
+			r.since = time.UnixMicro(since)
+			if left <= l.cfg.far() { // otherwise it is over, as take has it
+				r.left = time.Duration(left) * time.Microsecond
+			}
 			all[key] = r
 		}
 		return rows.Err()

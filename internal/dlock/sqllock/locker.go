@@ -44,7 +44,7 @@ func New(db *sql.DB, e *sqldb.Engine, cfg Config) (*Locker, error) {
 	if db == nil || e == nil {
 		return nil, errors.New("sqllock: no database, or no engine")
 	}
-	l := &Locker{cfg: cfg, db: db, returning: e.Returning, sql: statementsFor(e), process: rand.Text()}
+	l := &Locker{cfg: cfg, db: db, returning: e.Returning, sql: statementsFor(e, cfg.far()), process: rand.Text()}
 	if e.OneWriter {
 		l.writers = make(chan struct{}, 1)
 	}

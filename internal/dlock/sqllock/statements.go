@@ -1,6 +1,7 @@
 package sqllock
 
 import (
+	"strconv"
 	"strings"
 
 	"example.com/shop/internal/platform/sqldb"
@@ -25,6 +26,10 @@ type statements struct {
 	force, raiseCounter string
 }
 
+// over is the condition that a lease is over. A row that ends in a far future was written before the clock of the database
+// was set back, and its holder may be dead.
+const over = "(expires_at <= %now OR expires_at > %now + %far)"
+
 // keeps is the condition that an owner holds a key.
 const keeps = "(name = ? AND owner = ? AND fence = ?)"
 
@@ -32,11 +37,11 @@ const keeps = "(name = ? AND owner = ? AND fence = ?)"
 const takeReturning = `INSERT INTO leases (name, owner, fence, forced, since_at, expires_at)
 VALUES (?, ?, %now, 0, %now, %now + ?)
 %conflict
-  fence = CASE WHEN leases.expires_at <= %now THEN %greatest(leases.fence + 1, %now) ELSE leases.fence END,
-  since_at = CASE WHEN leases.expires_at <= %now THEN %now ELSE leases.since_at END,
+  fence = CASE WHEN %over THEN %greatest(leases.fence + 1, %now) ELSE leases.fence END,
+  since_at = CASE WHEN %over THEN %now ELSE leases.since_at END,
   owner = excluded.owner,
   expires_at = excluded.expires_at
-WHERE leases.expires_at <= %now OR leases.owner = excluded.owner
+WHERE %over OR leases.owner = excluded.owner
 RETURNING fence`
 
 // takeByID returns the token as the identity of the last insertion, which LAST_INSERT_ID sets: MariaDB and MySQL have no
@@ -46,20 +51,25 @@ const takeByID = `INSERT INTO leases (name, owner, fence, forced, since_at, expi
 VALUES (?, ?, LAST_INSERT_ID(%now), 0, %now, %now + ?)
 %conflict
   fence = CASE
-    WHEN expires_at <= %now THEN LAST_INSERT_ID(%greatest(fence + 1, %now))
+    WHEN %over THEN LAST_INSERT_ID(%greatest(fence + 1, %now))
     WHEN owner = VALUES(owner) THEN LAST_INSERT_ID(fence)
     ELSE fence + LAST_INSERT_ID(0) END,
-  since_at = IF(expires_at <= %now, %now, since_at),
-  owner = IF(expires_at <= %now, VALUES(owner), owner),
-  expires_at = IF(expires_at <= %now OR owner = VALUES(owner), VALUES(expires_at), expires_at)`
+  since_at = IF(%over, %now, since_at),
+  owner = IF(%over, VALUES(owner), owner),
+  expires_at = IF(%over OR owner = VALUES(owner), VALUES(expires_at), expires_at)`
 
 // statementsFor returns the statements for e.
-func statementsFor(e *sqldb.Engine) statements {
+func statementsFor(e *sqldb.Engine, far int64) statements {
 	take := takeByID
 	if e.Returning {
 		take = takeReturning
 	}
-	fill := strings.NewReplacer("%now", e.Now, "%key", e.ByKey,
+	column := ""
+	if e.Returning { // where the columns of the new row have names too
+		column = "leases."
+	}
+	ended := strings.NewReplacer("expires_at", column+"expires_at", "%now", e.Now, "%far", strconv.FormatInt(far, 10)).Replace(over)
+	fill := strings.NewReplacer("%now", e.Now, "%key", e.ByKey, "%over", ended,
 		"%conflict", e.OnConflict("name"), "%greatest", e.Greatest).Replace
 	return statements{
 		take:    fill(take),

@@ -12,7 +12,8 @@ import (
 //
 // The connections of a generation lead to one of the hosts: number G modulo the number of hosts. A server may be demoted,
 // when new connections have to lead to its successor: another host, or another server behind the same address. If it
-// refuses to write because it is read-only, the next generation begins, and all connections of those before are dropped.
+// refuses to write because it is read-only, or a node that is not in step with its cluster, the next generation begins,
+// and all connections of those before are dropped.
 // The error stays as it is: the driver's own option RejectReadOnly would hide it, and drops one connection per refusal. A
 // refusal is never repeated here: the transaction has to begin again.
 //
@@ -81,10 +82,10 @@ func (c *serverConn) begin(query string) string {
 }
 
 // sent says that the outcome of a statement is err. A statement that was skipped is about to be prepared, and was not
-// sent. If the server is read-only, the next generation begins.
+// sent. If the server is read-only or accepts no work, the next generation begins.
 func (c *serverConn) sent(err error) error {
 	c.pending = c.pending && errors.Is(err, driver.ErrSkip)
-	if Is(err, ReadOnly) {
+	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 	}
 	return err

@@ -1,0 +1,60 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"errors"
+	"net/url"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// TestNodeOutOfStepIsLeft: a node of Galera is not in step any more, and its address leads to another one. The first
+// refusal is the only one, however many connections are open.
+func TestNodeOutOfStepIsLeft(t *testing.T) {
+	t.Parallel()
+	nodes := testbedtest.StartGalera(t).Nodes()
+	proxy := testbedtest.StartProxy(t, nodes[0].Addr())
+	u, err := url.Parse(nodes[0].URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Host = proxy.Addr()
+	d, err := sqldb.Open(t.Context(), u.String(), sqldb.AccessCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(d.Usual)
+	defer db.Close()
+	db.SetMaxIdleConns(4)
+	var open []*sql.Conn
+	for range 4 {
+		conn, err := db.Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, conn)
+	}
+	for _, conn := range open {
+		conn.Close()
+	}
+	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (id INT PRIMARY KEY)"); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Lead(nodes[1].Addr())
+	if _, err := testbedtest.OpenSQL(t, nodes[0].URL()).ExecContext(t.Context(), "SET GLOBAL wsrep_reject_queries = ALL"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = db.ExecContext(t.Context(), "DELETE FROM t")
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 {
+		t.Fatalf("the first statement: %v, want error 1047", err)
+	}
+	for range 4 {
+		if _, err := db.ExecContext(t.Context(), "DELETE FROM t"); err != nil {
+			t.Errorf("a statement after the first: %v", err)
+		}
+	}
+}
