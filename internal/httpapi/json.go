@@ -45,7 +45,7 @@ func checkValue(d *jsontext.Decoder, value *any) error {
 	if depth > maxDepth {
 		return refuse(TypeMalformedRequest, "The body is nested more than "+strconv.Itoa(maxDepth)+" levels deep.")
 	}
-	if _, tokens := d.StackIndex(depth); tokens > maxTokens {
+	if _, tokens := d.StackIndex(depth); tokens >= maxTokens {
 		return invalid(Violation{Pointer: pointer(d.StackPointer().Parent()), Detail: "has more values than any request needs"})
 	}
 	if d.PeekKind() != '0' {

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 )
 
@@ -38,5 +40,31 @@ func BenchmarkParse(b *testing.B) {
 		if _, err := parse(data); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// An object or array has 128 names and values at most.
+func TestParseBoundsTheValuesOfAnArray(t *testing.T) {
+	t.Parallel()
+	for n, ok := range map[int]bool{128: true, 129: false, 130: false} {
+		for _, value := range []string{"0", `""`, "[]"} {
+			_, err := parse([]byte(`{"a":[` + strings.Repeat(value+",", n-1) + value + `]}`))
+			if (err == nil) != ok {
+				t.Errorf("%d times %s: %v", n, value, err)
+			}
+		}
+	}
+	fields := func(n int) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"%d":0`, i))
+		}
+		return "{" + strings.Join(all, ",") + "}"
+	}
+	if _, err := parse([]byte(fields(64))); err != nil {
+		t.Errorf("64 fields: %v", err)
+	}
+	if _, err := parse([]byte(fields(65))); err == nil {
+		t.Error("65 fields are accepted")
 	}
 }
