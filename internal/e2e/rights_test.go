@@ -42,6 +42,16 @@ func TestRightsPage(t *testing.T) {
 			migrated(t, strings.Replace(url, name+"@", "root@", 1))
 			return salesFail(t, []string{"conditional", "for-update", "sql-cohort"}, nil, "--database", url)
 		},
+		"SQL `shop doctor`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			url := sqlUser(t, database, name, rights)
+			migrated(t, strings.Replace(url, name+"@", "root@", 1))
+			code, out, stderr := call(t, noEnv, "doctor", "--database", url)
+			if code == 1 && strings.Contains(out, "denied") {
+				return "doctor"
+			}
+			return strings.TrimSpace(stderr)
+		},
 		"SQL `shop audit`": func(t *testing.T, name string, rights []string) string {
 			t.Helper()
 			url := sqlUser(t, database, name, rights)
