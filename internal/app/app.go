@@ -123,7 +123,7 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 		i.published.Stock(skus...)
 	})
 	meters := i.tel.MeterProvider
-	audit := func(ctx context.Context) ([]stock.Audit, error) { return i.stocks.Audit(ctx, "") }
+	audit := func(ctx context.Context) ([]stock.Audit, error) { return i.stocks.AuditRecent(ctx, "") }
 	i.audits, err = telemetry.WatchOversold(meters, audit)
 	return errors.Join(err, i.limits.watch(meters), telemetry.WatchAdaptiveLimit(meters, i.orders.Usable),
 		telemetry.WatchEvents(meters, i.published.Stats, i.published.feed.Stats))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"text/tabwriter"
+	"time"
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/sqlstore"
@@ -16,10 +17,11 @@ import (
 func auditCommand() Command {
 	return Command{
 		Name: "audit", Summary: "Audit the ledger",
-		Details: "The command compares stock columns, ledger and orders of every SKU. It reads the database itself, in one snapshot, so it also works during a sale and without any instance.",
+		Details: "The command compares stock columns, ledger and orders of every SKU. It reads the database itself, so it also works during a sale and without any instance. It remembers up to which entry the ledger of each SKU was right, and the next audit checks what was written since.",
 		Examples: []Example{
 			{"The default SQLite file in this folder", "shop audit"},
 			{"A MariaDB server", "shop audit --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
+			{"Everything, also what was right before", "shop audit --full"},
 			{"As JSON, as GET /api/v1/audit returns it", "shop audit --json"},
 		},
 		Exits: []Exit{
@@ -28,23 +30,28 @@ func auditCommand() Command {
 		},
 		Define: func(f *Flags) Run {
 			var database string
-			var asJSON bool
+			var asJSON, full bool
 			f.DatabaseVar(&database)
 			f.BoolVar(&asJSON, "json", false, "print JSON")
-			return func(ctx context.Context, _ []string) error { return audit(ctx, f, database, asJSON) }
+			f.BoolVar(&full, "full", false, "check everything, and not only what was written since the last audit that found every invariant")
+			return func(ctx context.Context, _ []string) error { return audit(ctx, f, database, asJSON, full) }
 		},
 	}
 }
 
-func audit(ctx context.Context, f *Flags, database string, asJSON bool) error {
+func audit(ctx context.Context, f *Flags, database string, asJSON, full bool) error {
 	return withDatabase(ctx, "audit", database, sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
 		err := store.RequireLatestSchema(ctx)
 		if errors.Is(err, sqlstore.ErrNoSchema) { // the units of a SKU may be where this program does not count them
 			return fmt.Errorf("audit: the schema of %s is older than this program: run shop migrate", store.Address())
 		}
 		var audits []stock.Audit
+		check := store.AuditRecent
+		if full {
+			check = store.Audit
+		}
 		if err == nil {
-			audits, err = store.Audit(ctx, "")
+			audits, err = check(ctx, "")
 		}
 		if err != nil {
 			return fmt.Errorf("audit: %w", err)
@@ -75,6 +82,11 @@ func printAudit(w io.Writer, audits []stock.Audit, asJSON bool) error {
 	for _, a := range audits {
 		for _, b := range a.Broken() {
 			fmt.Fprintf(w, "%s: %s\n", a.SKU, b)
+		}
+	}
+	for _, a := range audits {
+		if a.RightTo > 0 {
+			fmt.Fprintf(w, "%s: right up to entry %d at %s, %d entries checked since\n", a.SKU, a.RightTo, a.RightAt.Format(time.RFC3339), a.Checked)
 		}
 	}
 	return nil

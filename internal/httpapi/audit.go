@@ -8,7 +8,7 @@ import (
 
 // RunAudit implements [StrictServerInterface].
 func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditResponseObject, error) {
-	audits, err := a.Stock.Audit(requestContext(ctx), given(r.Params.SKU, ""))
+	audits, err := a.Stock.AuditRecent(requestContext(ctx), given(r.Params.SKU, ""))
 	if err != nil {
 		return nil, err
 	}
@@ -23,7 +23,10 @@ func AuditOf(audits []stock.Audit) Audit {
 		body.Skus[i] = AuditedSKU{
 			SKU: s.SKU, Strategy: s.Strategy, Stocked: s.Stocked, OnHand: s.OnHand, Reserved: s.Reserved,
 			Sold: s.Sold, Accepted: s.Accepted(), Oversold: s.Oversold(), Undersold: s.Undersold(),
-			LostUpdates: s.LostUpdates(), Overdue: s.Overdue, LedgerOk: s.LedgerOK(), Ok: s.OK(),
+			RightTo: s.RightTo, Checked: s.Checked, LostUpdates: s.LostUpdates(), Overdue: s.Overdue, LedgerOk: s.LedgerOK(), Ok: s.OK(),
+		}
+		if s.RightTo > 0 {
+			body.Skus[i].RightAt = &audits[i].RightAt
 		}
 	}
 	return body

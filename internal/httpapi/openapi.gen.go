@@ -80,7 +80,7 @@ const (
 
 // Audit The audit of all SKUs, or of the one asked for.
 //
-// Example: {"ok":true,"skus":[{"accepted":1,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}]}
+// Example: {"ok":true,"skus":[{"accepted":1,"checked":2,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"right_at":"2026-11-20T12:00:00Z","right_to":4711,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}]}
 type Audit struct {
 	// Ok Whether every invariant of every SKU holds.
 	Ok bool `json:"ok"`
@@ -91,7 +91,7 @@ type Audit struct {
 
 // AuditedSKU The audit of one SKU.
 //
-// Example: {"accepted":1,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}
+// Example: {"accepted":1,"checked":2,"ledger_ok":true,"lost_updates":0,"ok":true,"on_hand":99,"overdue":0,"oversold":0,"reserved":0,"right_at":"2026-11-20T12:00:00Z","right_to":4711,"sku":"ticket","sold":1,"stocked":100,"strategy":"redis","undersold":0}
 type AuditedSKU struct {
 	// SKU 1 to 64 letters, digits, dots, underscores and dashes, beginning with a letter or digit.
 	SKU SKUName `json:"sku"`
@@ -131,6 +131,15 @@ type AuditedSKU struct {
 
 	// Ok Whether every invariant holds and no order is overdue.
 	Ok bool `json:"ok"`
+
+	// RightTo The ledger entry up to which an earlier audit found everything right; 0 if this audit checked everything.
+	RightTo int64 `json:"right_to"`
+
+	// RightAt When that audit ran; absent if this audit checked everything.
+	RightAt *time.Time `json:"right_at,omitempty"`
+
+	// Checked Ledger entries that this audit checked.
+	Checked int64 `json:"checked"`
 }
 
 // ClusterState The instances, as one of them knows them.

@@ -16,7 +16,7 @@ type Stock interface {
 	Level(ctx context.Context, sku string) (stock.Level, error)
 	Levels(ctx context.Context, after string, limit int) ([]stock.Level, error)
 	Restock(ctx context.Context, sku string, quantity int64, once *idempotency.Request) (stock.Level, error)
-	Audit(ctx context.Context, sku string) ([]stock.Audit, error)
+	AuditRecent(ctx context.Context, sku string) ([]stock.Audit, error)
 }
 
 var _ Stock = (*stock.Service)(nil)

@@ -26,11 +26,13 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(o.strays, 0) AS strays,
   COALESCE(t.orders, 0) AS two_fates,
   COALESCE(b.steps, 0) AS fence_steps_back,
-  COALESCE(c.customers, 0) AS miscounted
+  COALESCE(c.customers, 0) AS miscounted,
+  s.version, {now} AS now, COALESCE(l.last, 0) AS last, COALESCE(l.fence, 0) AS fence, COALESCE(l.entries, 0) AS checked
 FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
-    SUM(on_hand) AS on_hand, SUM(reserved) AS reserved
+    SUM(on_hand) AS on_hand, SUM(reserved) AS reserved, MAX(id) AS last, COUNT(*) AS entries,
+    MAX(CASE WHEN movement = 'RESERVE' THEN fence END) AS fence
   FROM ledger {of ledger} GROUP BY sku
 ) l ON l.sku = s.sku
 LEFT JOIN (
@@ -65,22 +67,30 @@ ORDER BY s.sku`
 // process has one audit at a time, and others wait for it. The query ends in the database when ctx does, and also at
 // the deadline of ctx if the database cannot be reached any more.
 func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
-	var args []any
-	if sku != "" {
-		args = append(args, sql.Named("sku", sku))
-	}
-	var rows []struct {
-		stock.Audit
-		Strays int64
-	}
-	err := s.retrying(ctx, func() error {
-		rows = nil
-		return s.unhurried(ctx, func(db *gorm.DB) error {
-			query := strings.TrimSpace(narrowed(s.engine.Now, sku != ""))
-			if deadline, ok := ctx.Deadline(); ok {
-				query = s.engine.Within(query, time.Until(deadline))
+	var right []checkpoint
+	audits, err := s.audit(ctx, sku, func(db *gorm.DB) (rows []auditRow, err error) {
+		right = nil
+		rows, err = s.auditAll(ctx, db, sku)
+		for _, r := range rows {
+			if c, ok := r.checkpoint(); ok {
+				right = append(right, c)
 			}
-			return db.Raw(query, args...).Scan(&rows).Error
+		}
+		return rows, err
+	})
+	if err == nil {
+		s.remember(ctx, right)
+	}
+	return audits, err
+}
+
+// audit returns the audits that read returns rows of.
+func (s *Store) audit(ctx context.Context, sku string, read func(db *gorm.DB) ([]auditRow, error)) ([]stock.Audit, error) {
+	var rows []auditRow
+	err := s.retrying(ctx, func() error {
+		return s.unhurried(ctx, func(db *gorm.DB) (err error) {
+			rows, err = read(db)
+			return err
 		})
 	})
 	if err != nil {
@@ -97,6 +107,24 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 		audits[i] = r.Audit
 	}
 	return audits, nil
+}
+
+// auditAll reads all records of a SKU, or of all SKUs.
+func (s *Store) auditAll(ctx context.Context, db *gorm.DB, sku string) (rows []auditRow, err error) {
+	var args []any
+	if sku != "" {
+		args = append(args, sql.Named("sku", sku))
+	}
+	err = db.Raw(s.within(ctx, strings.TrimSpace(narrowed(s.engine.Now, sku != ""))), args...).Scan(&rows).Error
+	return rows, err
+}
+
+// within has the server end a query at the deadline of ctx.
+func (s *Store) within(ctx context.Context, query string) string {
+	if deadline, ok := ctx.Deadline(); ok {
+		query = s.engine.Within(query, time.Until(deadline))
+	}
+	return query
 }
 
 // killTimeout is how long the end of a query may take to reach the database.
@@ -136,7 +164,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 
 // narrowed returns the query for one SKU, or for all.
 func narrowed(now string, one bool) string {
-	places := []string{"{long ago}", fmt.Sprintf("%s - %d", now, stock.OverdueGrace.Microseconds())}
+	places := []string{"{now}", now, "{long ago}", fmt.Sprintf("%s - %d", now, stock.OverdueGrace.Microseconds())}
 	for _, table := range []string{"ledger", "ol", "s", "u"} {
 		where, and := "", ""
 		if one {

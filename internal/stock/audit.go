@@ -26,6 +26,10 @@ type Audit struct {
 	Overdue  int64 // orders: those that are pending more than OverdueGrace after their expiry
 
 	FenceStepsBack int64 // ledger: reservations under an older fence than the one before
+	RightTo int64     // ledger: everything up to this entry was right in an earlier audit, and is not checked again; 0: no entry
+	RightAt time.Time // when that was
+	Checked int64     // ledger: entries that this audit has checked
+
 	Miscounted     int64 // orders: customers whose counter for the purchase limit differs from their orders
 }
 

@@ -139,6 +139,10 @@ type Reader interface {
 	// Audit compares columns, ledger and orders of sku in one snapshot, or of
 	// every SKU when sku is empty. An unknown sku is [ErrNotFound].
 	Audit(ctx context.Context, sku string) ([]Audit, error)
+
+	// AuditRecent is Audit of what was written since the last audit that found every invariant of a SKU. Records that were
+	// right then, and have no ledger entry since, are not read. It blocks as long as there is much to read.
+	AuditRecent(ctx context.Context, sku string) ([]Audit, error)
 }
 
 // Store keeps the levels.

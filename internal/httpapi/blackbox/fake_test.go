@@ -64,7 +64,7 @@ func (f fake) Restock(ctx context.Context, _ string, _ int64, _ *idempotency.Req
 	return someLevel, err
 }
 
-func (f fake) Audit(ctx context.Context, _ string) ([]stock.Audit, error) {
+func (f fake) AuditRecent(ctx context.Context, _ string) ([]stock.Audit, error) {
 	_, err := f.do(ctx)
 	return nil, err
 }

@@ -1,0 +1,116 @@
+package blackbox_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"example.com/shop/internal/order"
+	"example.com/shop/internal/sqlstore"
+	"example.com/shop/internal/stock"
+)
+
+// recentOf returns the audit of what was written of a SKU since the last one.
+func recentOf(t testing.TB, s *sqlstore.Store, sku string) stock.Audit {
+	t.Helper()
+	audits, err := insist(t.Context(), func() ([]stock.Audit, error) { return s.AuditRecent(t.Context(), sku) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return audits[0]
+}
+
+// An audit of what was written since the last one finds what an audit of everything finds, and reads only the entries since.
+func TestRecentAuditAgreesWithAnAuditOfEverything(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		raw := new(handle)
+		s := open(t, url, "one", raw)
+		limited(t, s, "a", "conditional", 10_000, 500)
+		limited(t, s, "b", "conditional", 10_000, 500)
+		create(t, s, "free", "conditional", 10_000)
+		entries := func() (n int64) {
+			t.Helper()
+			if err := raw.db.Raw("SELECT COUNT(*) FROM ledger WHERE sku = 'a'").Scan(&n).Error; err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		var checked int64
+		for round := range 12 {
+			open := place(t, s, time.Hour, "a", "free")
+			for n := range round {
+				changeOne(t, s, round, n)
+			}
+			a := recentOf(t, s, "a")
+			if (a.RightTo == 0) != (round == 0) || a.Checked != entries()-checked {
+				t.Errorf("round %d: %d entries checked of %d new ones, right up to %d", round, a.Checked, entries()-checked, a.RightTo)
+			}
+			checked = entries()
+			if a = recentOf(t, s, "a"); a.Checked != 0 || a.RightAt.IsZero() {
+				t.Errorf("nothing was written, and %d entries were checked: %+v", a.Checked, a)
+			}
+			recent, err := s.AuditRecent(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if round%2 == 0 { // an audit of everything is remembered, too
+				all, err := s.Audit(t.Context(), "")
+				if diff := cmp.Diff(all, recent, cmpopts.IgnoreFields(stock.Audit{}, "RightTo", "RightAt", "Checked")); err != nil || diff != "" {
+					t.Errorf("round %d: %v, -all +recent: %s", round, err, diff)
+				}
+			}
+			if err := settle(t.Context(), s, open.ID, order.Confirmed, "p"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// An audit of what was written since the last one finds each violation there, and goes on finding it.
+func TestRecentAuditFindsViolations(t *testing.T) {
+	t.Parallel()
+	const entry = "INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) SELECT sku, order_id, "
+	for name, damage := range map[string]string{
+		"column":        "UPDATE skus SET reserved = reserved + 1, version = version + 1",
+		"status":        "UPDATE orders SET status = 'CONFIRMED' WHERE id = @new",
+		"status of old": "UPDATE orders SET status = 'CANCELLED' WHERE id = @paid",
+		"two ends":      entry + "'CONFIRM', quantity, 0, 0, 0, '', 0 FROM ledger WHERE order_id = @paid AND movement = 'CONFIRM'",
+		"token":         entry + "'RESERVE', 0, 0, 0, f, '', 0 FROM ledger, (SELECT 7 AS f UNION SELECT 6) x WHERE order_id = @new ORDER BY f DESC",
+		"counter":       "UPDATE customer_usage SET units = units + 1",
+		"no entry":      "DELETE FROM ledger WHERE order_id = @new",
+		"late":          "UPDATE orders SET expires_at = expires_at - 7200000000 WHERE id = @old",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engines(t, func(t *testing.T, url string) {
+				raw := new(handle)
+				s := open(t, url, "one", raw)
+				limited(t, s, "a", "conditional", 100, 50)
+				old, paid := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "a")
+				if a := recentOf(t, s, "a"); !a.OK() {
+					t.Fatalf("%+v %q", a, a.Broken())
+				}
+				if err := settle(t.Context(), s, paid.ID, order.Confirmed, "p"); err != nil {
+					t.Fatal(err)
+				}
+				added := place(t, s, time.Hour, "a")
+				if err := raw.db.Exec(strings.NewReplacer("@old", "'"+old.ID+"'", "@paid", "'"+paid.ID+"'", "@new", "'"+added.ID+"'").Replace(damage)).Error; err != nil {
+					t.Fatal(err)
+				}
+				for range 2 {
+					a := recentOf(t, s, "a")
+					if a.OK() {
+						t.Errorf("%+v", a)
+					}
+					if everything := auditOf(t, s, "a"); everything.OK() {
+						t.Errorf("of everything: %+v", everything)
+					}
+				}
+			})
+		})
+	}
+}
