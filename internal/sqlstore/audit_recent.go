@@ -32,7 +32,7 @@ type auditRow struct {
 
 // checkpoint returns what remains to be remembered of a, and whether it is right.
 func (a auditRow) checkpoint() (c checkpoint, right bool) {
-	a.Overdue = 0 // every audit counts them anew
+	a.Overdue = 0 // every audit counts them again
 	return checkpoint{a.SKU, a.Last, a.Version, a.Stocked, a.LedgerOnHand, a.LedgerReserved, a.Fence, a.Now}, a.OK()
 }
 

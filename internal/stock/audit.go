@@ -25,12 +25,12 @@ type Audit struct {
 	TwoFates int64 // ledger: orders that were paid or released more than once, or both
 	Overdue  int64 // orders: those that are pending more than OverdueGrace after their expiry
 
-	FenceStepsBack int64 // ledger: reservations under an older fence than the one before
-	RightTo int64     // ledger: everything up to this entry was right in an earlier audit, and is not checked again; 0: no entry
-	RightAt time.Time // when that was
-	Checked int64     // ledger: entries that this audit has checked
+	FenceStepsBack int64     // ledger: reservations under an older fence than the one before
+	RightTo        int64     // ledger: everything up to this entry was right in an earlier audit, and is not checked again; 0: no entry
+	RightAt        time.Time // when that was
+	Checked        int64     // ledger: entries that this audit has checked
 
-	Miscounted     int64 // orders: customers whose counter for the purchase limit differs from their orders
+	Miscounted int64 // orders: customers whose counter for the purchase limit differs from their orders
 }
 
 // Accepted returns the units that customers were promised and still expect.

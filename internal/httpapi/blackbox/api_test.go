@@ -147,7 +147,7 @@ func TestAudit(t *testing.T) {
 	s.place(t)
 	want := map[string]any{"ok": true, "skus": []any{map[string]any{
 		"sku": "s1", "strategy": "for-update", "stocked": 5.0, "on_hand": 3.0, "reserved": 2.0, "sold": 2.0, "accepted": 4.0,
-		"oversold": 0.0, "undersold": 0.0, "lost_updates": 0.0, "overdue": 0.0, "ledger_ok": true, "ok": true,
+		"oversold": 0.0, "undersold": 0.0, "lost_updates": 0.0, "overdue": 0.0, "ledger_ok": true, "ok": true, "right_to": 0.0, "checked": 4.0,
 	}}}
 	if got := s.must(t, 200, http.MethodGet, "/api/v1/audit?sku=s1", ""); !cmp.Equal(want, got) {
 		t.Error(cmp.Diff(want, got))

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
@@ -170,17 +171,17 @@ func TestFencesAreNumbers(t *testing.T) {
 func TestAuditShowsViolatedInvariants(t *testing.T) {
 	t.Parallel()
 	s := newHandler(t, httpapi.Config{Stock: shelf{audits: []stock.Audit{
-		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6},
-		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Overdue: 3},
+		{SKU: "s1", Strategy: "naive", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Reserved: 4, LedgerReserved: 6, Open: 6, Checked: 3},
+		{SKU: "s2", Strategy: "redis", Stocked: 5, OnHand: 5, LedgerOnHand: 5, Overdue: 3, RightTo: 8, RightAt: time.Unix(0, 0).UTC()},
 	}}})
 	r := httptest.NewRequest(http.MethodGet, "/api/v1/audit", nil)
 	status, header, body := s.do(r)
 	s.conforms(t, r, status, header, body)
 	want := `{"ok":false,"skus":[` +
 		`{"sku":"s1","strategy":"naive","stocked":5,"on_hand":5,"reserved":4,"sold":0,"accepted":6,` +
-		`"oversold":1,"undersold":0,"lost_updates":2,"overdue":0,"ledger_ok":false,"ok":false},` +
+		`"oversold":1,"undersold":0,"lost_updates":2,"overdue":0,"ledger_ok":false,"ok":false,"right_to":0,"checked":3},` +
 		`{"sku":"s2","strategy":"redis","stocked":5,"on_hand":5,"reserved":0,"sold":0,"accepted":0,` +
-		`"oversold":0,"undersold":0,"lost_updates":0,"overdue":3,"ledger_ok":true,"ok":false}]}` + "\n"
+		`"oversold":0,"undersold":0,"lost_updates":0,"overdue":3,"ledger_ok":true,"ok":false,"right_to":8,"right_at":"1970-01-01T00:00:00Z","checked":0}]}` + "\n"
 	if string(body) != want {
 		t.Errorf("got  %s\nwant %s", body, want)
 	}
@@ -193,7 +194,7 @@ type shelf struct {
 	audits []stock.Audit
 }
 
-func (s shelf) Audit(context.Context, string) ([]stock.Audit, error) { return s.audits, nil }
+func (s shelf) AuditRecent(context.Context, string) ([]stock.Audit, error) { return s.audits, nil }
 
 func (s shelf) Level(context.Context, string) (stock.Level, error) { return s.level, nil }
 

@@ -13,10 +13,10 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// recentOf returns the audit of what was written of a SKU since the last one.
-func recentOf(t testing.TB, s *sqlstore.Store, sku string) stock.Audit {
+// recentOf returns the audit of what was written of the SKU a since the last one.
+func recentOf(t testing.TB, s *sqlstore.Store) stock.Audit {
 	t.Helper()
-	audits, err := insist(t.Context(), func() ([]stock.Audit, error) { return s.AuditRecent(t.Context(), sku) })
+	audits, err := insist(t.Context(), func() ([]stock.Audit, error) { return s.AuditRecent(t.Context(), "a") })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,12 +45,12 @@ func TestRecentAuditAgreesWithAnAuditOfEverything(t *testing.T) {
 			for n := range round {
 				changeOne(t, s, round, n)
 			}
-			a := recentOf(t, s, "a")
+			a := recentOf(t, s)
 			if (a.RightTo == 0) != (round == 0) || a.Checked != entries()-checked {
 				t.Errorf("round %d: %d entries checked of %d new ones, right up to %d", round, a.Checked, entries()-checked, a.RightTo)
 			}
 			checked = entries()
-			if a = recentOf(t, s, "a"); a.Checked != 0 || a.RightAt.IsZero() {
+			if a = recentOf(t, s); a.Checked != 0 || a.RightAt.IsZero() {
 				t.Errorf("nothing was written, and %d entries were checked: %+v", a.Checked, a)
 			}
 			recent, err := s.AuditRecent(t.Context(), "")
@@ -91,7 +91,7 @@ func TestRecentAuditFindsViolations(t *testing.T) {
 				s := open(t, url, "one", raw)
 				limited(t, s, "a", "conditional", 100, 50)
 				old, paid := place(t, s, time.Hour, "a"), place(t, s, time.Hour, "a")
-				if a := recentOf(t, s, "a"); !a.OK() {
+				if a := recentOf(t, s); !a.OK() {
 					t.Fatalf("%+v %q", a, a.Broken())
 				}
 				if err := settle(t.Context(), s, paid.ID, order.Confirmed, "p"); err != nil {
@@ -105,7 +105,7 @@ func TestRecentAuditFindsViolations(t *testing.T) {
 					}
 				}
 				for range 2 {
-					a := recentOf(t, s, "a")
+					a := recentOf(t, s)
 					if a.OK() {
 						t.Errorf("%+v", a)
 					}
