@@ -28,7 +28,7 @@ func storesVar(f *cli.Flags, s *fleet.StoresConfig) {
 
 // validStores returns what is wrong with the form of these flags.
 func validStores(s fleet.StoresConfig) error {
-	err := errors.Join(app.ValidRedis(s.Redis), app.ValidRedlock(s.Redlock), app.ValidServers("zookeeper", s.ZooKeeper), app.ValidServers("etcd", s.Etcd))
+	err := errors.Join(app.ValidRedis(s.Redis), app.ValidRedlock(s.Redlock), app.ValidZooKeeper(s.ZooKeeper), app.ValidEtcd(s.Etcd))
 	if s.Database != "" {
 		err = errors.Join(err, app.ValidDatabase(s.Database))
 	}

@@ -27,8 +27,8 @@ func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers,
 	}{
 		{&raw.Redis, "redis", redacted(c.Redis)},
 		{&raw.Redlock, "redlock", allRedacted(c.Redlock)},
-		{&raw.ZooKeeper, "zookeeper", c.ZooKeeper},
-		{&raw.Etcd, "etcd", c.Etcd},
+		{&raw.ZooKeeper, "zookeeper", redacted(c.ZooKeeper)},
+		{&raw.Etcd, "etcd", redacted(c.Etcd)},
 	} {
 		if *each.locker == nil {
 			continue

@@ -83,7 +83,7 @@ func (c Config) Validate() error {
 // ValidateStores returns what is wrong with the form of the stores. It connects to nothing.
 func (c Config) ValidateStores() error {
 	return errors.Join(ValidDatabase(c.Database), ValidRedis(c.Redis),
-		ValidRedlock(c.Redlock), ValidServers("zookeeper", c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidServers("etcd", c.Etcd))
+		ValidRedlock(c.Redlock), ValidZooKeeper(c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidEtcd(c.Etcd))
 }
 
 // redacted returns a URL without its password, or none.

@@ -142,18 +142,23 @@ func examineZooKeeper(ctx context.Context, c Config, opened *closers) (all []Che
 	if c.ZooKeeper == "" {
 		return nil
 	}
-	for address := range strings.SplitSeq(c.ZooKeeper, ",") {
+	r := &report{store: "zookeeper"}
+	cfg, err := zookeeper.Address(c.ZooKeeper)
+	if err != nil {
+		r.lock(ctx, nil, err)
+		return r.checks
+	}
+	for _, address := range cfg.Servers {
 		each := &report{store: "zookeeper " + address}
-		text, err := zookeeper.Status(ctx, address)
+		text, err := cfg.Status(ctx, address)
 		is := fields(text, ": ")
 		each.need("version", is["Zookeeper version"], err, Warn, "check that the server runs, and allows srvr in 4lw.commands.whitelist")
 		if err == nil {
 			each.note("role", is["Mode"])
-			each.latency(func() error { _, err := zookeeper.Status(ctx, address); return err })
+			each.latency(func() error { _, err := cfg.Status(ctx, address); return err })
 		}
 		all = append(all, each.checks...)
 	}
-	r := &report{store: "zookeeper"}
 	session, err := openZooKeeper(ctx, c, leaseTTL, opened)
 	if err != nil {
 		r.lock(ctx, nil, err)
@@ -187,7 +192,7 @@ func examineEtcd(ctx context.Context, c Config, opened *closers) (all []Check) {
 		}
 		all = append(all, each.checks...)
 	}
-	locker, err := openEtcd(c.Etcd, opened)
+	locker, err := openEtcd(ctx, c.Etcd, opened)
 	r.lock(ctx, locker, err)
 	return slices.Concat(all, r.checks)
 }

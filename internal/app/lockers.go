@@ -18,6 +18,7 @@ import (
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
 	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
@@ -108,9 +109,9 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 		}
 	}
 	if c.Etcd != "" {
-		locker, err := openEtcd(c.Etcd, closers)
+		locker, err := openEtcd(ctx, c.Etcd, closers)
 		if err != nil {
-			return all, fmt.Errorf("open etcd %s: %w", c.Etcd, err)
+			return all, fmt.Errorf("open etcd: %w", err)
 		}
 		if all.Etcd, err = measured(locker, "etcd", tel); err != nil {
 			return all, err
@@ -155,7 +156,15 @@ func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers
 	if c.ZooKeeper == "" {
 		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
 	}
-	session, err := zookeeper.Open(ctx, zookeeper.Config{Servers: strings.Split(c.ZooKeeper, ","), Timeout: timeout, Auth: c.ZooKeeperAuth})
+	cfg, err := zookeeper.Address(c.ZooKeeper)
+	if err != nil {
+		return nil, fmt.Errorf("--zookeeper: %w", err)
+	}
+	cfg.Timeout, cfg.Auth = timeout, c.ZooKeeperAuth
+	if err := shake(ctx, c.ZooKeeper); err != nil {
+		return nil, fmt.Errorf("open zookeeper %w", err)
+	}
+	session, err := zookeeper.Open(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -163,8 +172,11 @@ func openZooKeeper(ctx context.Context, c Config, timeout time.Duration, closers
 	return session, nil
 }
 
-func openEtcd(addresses string, closers *closers) (dlock.Locker, error) {
-	client, err := etcdlock.NewClient(addresses)
+func openEtcd(ctx context.Context, address string, closers *closers) (dlock.Locker, error) {
+	if err := shake(ctx, address); err != nil {
+		return nil, err
+	}
+	client, err := etcdlock.NewClient(address)
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +187,15 @@ func openEtcd(addresses string, closers *closers) (dlock.Locker, error) {
 	}
 	closers.pushService("etcd", locker.Close)
 	return locker, nil
+}
+
+// shake returns why no attempt to use TLS with a lock service can succeed. A service that is unavailable is no reason.
+func shake(ctx context.Context, address string) error {
+	u, err := storeurl.Parse(address, "")
+	if err != nil {
+		return err
+	}
+	return u.Shake(ctx)
 }
 
 // allRedacted returns a list of URLs without their passwords.

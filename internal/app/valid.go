@@ -11,8 +11,10 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // validAddress returns what is wrong with the address of a listener.
@@ -111,16 +113,24 @@ func ValidRedlock(urls string) error {
 	return nil
 }
 
-// ValidServers returns what is wrong with a list of HOST:PORT.
-func ValidServers(flag, addresses string) error {
-	if addresses == "" {
+// ValidZooKeeper returns what is wrong with the form of --zookeeper. It connects to nothing.
+func ValidZooKeeper(address string) error {
+	if address == "" {
 		return nil
 	}
-	for a := range strings.SplitSeq(addresses, ",") {
-		host, port, err := net.SplitHostPort(a)
-		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || host == "" || n == 0 {
-			return fmt.Errorf("--%s %q: want HOST:PORT, separated by commas", flag, addresses)
-		}
+	if _, err := zookeeper.Address(address); err != nil {
+		return fmt.Errorf("--zookeeper: %w", err)
+	}
+	return nil
+}
+
+// ValidEtcd returns what is wrong with the form of --etcd. It connects to nothing.
+func ValidEtcd(address string) error {
+	if address == "" {
+		return nil
+	}
+	if err := etcdlock.ValidAddress(address); err != nil {
+		return fmt.Errorf("--etcd: %w", err)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func operator(p Process) string {
 // validate returns what is wrong with the flags of the services.
 func (c *fenceCall) validate() error {
 	return errors.Join(
-		app.ValidServers("zookeeper", c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidServers("etcd", c.etcd),
+		app.ValidZooKeeper(c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidEtcd(c.etcd),
 	)
 }
 
@@ -219,7 +219,12 @@ func (c *fenceCall) askZooKeeper(ctx context.Context) (token uint64, err error) 
 	if c.zookeeper == "" {
 		return 0, nil
 	}
-	session, err := zookeeper.Open(ctx, zookeeper.Config{Servers: strings.Split(c.zookeeper, ","), Timeout: fenceLease, Auth: c.zookeeperAuth})
+	cfg, err := zookeeper.Address(c.zookeeper)
+	if err != nil {
+		return 0, err
+	}
+	cfg.Timeout, cfg.Auth = fenceLease, c.zookeeperAuth
+	session, err := zookeeper.Open(ctx, cfg)
 	if err != nil {
 		return 0, err
 	}

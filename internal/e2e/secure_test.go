@@ -29,14 +29,18 @@ func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
 	t.Parallel()
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
 	database, redis := testbedtest.SecureMariaDB(t, c), testbedtest.SecureRedis(t, c)
+	etcd, zookeeper := testbedtest.SecureEtcd(t, c), testbedtest.SecureZooKeeper(t, c)
+	proxy := testbedtest.StartProxy(t, etcd)
 	const user, password = "shop:", testbedtest.EscapedPassword + "@"
 	env := map[string]string{
-		"SHOP_DATABASE": "mysql://certified:" + password + database + "?" + c.Both(),
-		"SHOP_REDIS":    "rediss://" + user + password + redis + "/0?" + c.Both(),
+		"SHOP_DATABASE":  "mysql://certified:" + password + database + "?" + c.Both(),
+		"SHOP_REDIS":     "rediss://" + user + password + redis + "/0?" + c.Both(),
+		"SHOP_ETCD":      "https://" + user + password + proxy.Addr() + "?" + c.Both(),
+		"SHOP_ZOOKEEPER": zookeeper + "/chroot?" + c.Both(), "SHOP_ZOOKEEPER_AUTH": user + testbedtest.Password,
 	}
 	in := launchIn(t, env, builtFor(t), "--log-level", "debug")
 	in.listens(t)
-	for _, strategy := range []string{"conditional", "redis-cohort", "lua"} {
+	for _, strategy := range []string{"conditional", "redis-cohort", "lua", "etcd", "zookeeper"} {
 		in.want(t, http.StatusCreated, http.MethodPut, "/api/v1/skus/"+strategy, `{"on_hand":9,"strategy":"`+strategy+`"}`)
 		if a := served(t.Context(), http.DefaultClient, in.url, strategy); a.status != http.StatusCreated {
 			t.Errorf("%s: %+v", strategy, a)
@@ -46,6 +50,14 @@ func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
 	if code, out, stderr := call(t, env, "audit"); code != 0 {
 		t.Errorf("audit: exit code %d: %s%s", code, out, stderr)
 	}
+	if code, out, stderr := call(t, env, "doctor"); code != 0 {
+		t.Errorf("doctor: exit code %d: %s%s", code, out, stderr)
+	} else {
+		leaks(t, out, stderr)
+	}
+	proxy.Refuse()
+	served(t.Context(), http.DefaultClient, in.url, "etcd")
+	testbedtest.Eventually(t, "the outage of etcd is logged", func() bool { return strings.Contains(in.stderr.String(), "lock service unavailable") })
 	in.stop()
 	leaks(t, ready, in.stderr.String())
 
@@ -65,6 +77,14 @@ func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
 		"no certificate, Redis":          {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + c.Server(), 1, "by tls-cert=FILE and tls-key=FILE"},
 		"a key without certificate":      {"SHOP_REDIS", "rediss://" + user + password + redis + "?tls-key=" + c.Key, 2, "--redis: tls-cert and tls-key: give both"},
 		"unknown parameter, Redis":       {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + password + "=1", 2, "want redis://"},
+		"password of etcd":               {"SHOP_ETCD", "https://" + user + "x" + password + etcd + "?" + c.Both(), 1, "authentication failed"},
+		"etcd without TLS":               {"SHOP_ETCD", user + password + etcd, 1, "whether it demands TLS"},
+		"another authority, etcd":        {"SHOP_ETCD", "https://" + user + password + etcd + "?" + other.Server(), 1, "give the authority"},
+		"no certificate, etcd":           {"SHOP_ETCD", "https://" + user + password + etcd + "?" + c.Server(), 1, "by tls-cert=FILE and tls-key=FILE"},
+		"scheme of etcd":                 {"SHOP_ETCD", "etcd://" + user + password + etcd, 2, "--etcd: want HOST:2379,... or https://"},
+		"another authority, ZooKeeper":   {"SHOP_ZOOKEEPER", zookeeper + "?" + other.Server(), 1, "give the authority"},
+		"no certificate, ZooKeeper":      {"SHOP_ZOOKEEPER", zookeeper + "?" + c.Server(), 1, "by tls-cert=FILE and tls-key=FILE"},
+		"user of ZooKeeper":              {"SHOP_ZOOKEEPER", user + password + zookeeper, 2, "--zookeeper: want HOST:2181"},
 		"a slash in a password, Redlock": {"SHOP_REDLOCK", "redis://u:w:rd/@" + redis, 2, "want URLs like"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,15 +3,14 @@ package etcdlock
 import (
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+
+	"example.com/shop/internal/platform/storeurl"
 )
 
 const (
@@ -22,10 +21,18 @@ const (
 	pingTimeout = 3 * time.Second
 )
 
-// NewClient returns a client for locks on the members at addresses, HOST:PORT,...,
-// which are tried in turn; USER:PASSWORD@ may precede the first. It connects
-// when it is first used, but with a user at once, for three seconds at most. It logs nothing.
-func NewClient(addresses string, options ...grpc.DialOption) (*clientv3.Client, error) {
+// NewClient returns a client for locks on the members at address, which are tried in turn:
+//
+//	HOST:PORT,HOST:PORT                            without TLS
+//	https://USER:PASSWORD@HOST:PORT,HOST:PORT      with TLS, of which [storeurl.TLS] has the parameters
+//
+// It connects when it is first used, but with a user at once, for three seconds at most. It logs nothing, and no error
+// has a password.
+func NewClient(address string, options ...grpc.DialOption) (*clientv3.Client, error) {
+	u, err := parse(address)
+	if err != nil {
+		return nil, err
+	}
 	cfg := clientv3.Config{
 		DialTimeout: pingTimeout, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		Logger: zap.NewNop(),
@@ -34,24 +41,33 @@ func NewClient(addresses string, options ...grpc.DialOption) (*clientv3.Client, 
 			MinConnectTimeout: pingTimeout,
 		})}, options...),
 	}
-	if at := strings.LastIndexByte(addresses, '@'); at >= 0 {
-		u, err := url.Parse("etcd://" + addresses[:at+1] + "members")
-		if err != nil {
-			return nil, errors.New("etcdlock: the user before the addresses is malformed")
+	cfg.Username, cfg.Password, cfg.TLS = u.User, u.Password, u.TLS
+	for _, host := range u.Hosts {
+		if u.TLS != nil {
+			host = "https://" + host
 		}
-		cfg.Username = u.User.Username()
-		cfg.Password, _ = u.User.Password()
-		addresses = addresses[at+1:]
-	}
-	for address := range strings.SplitSeq(addresses, ",") {
-		if _, _, err := net.SplitHostPort(address); err != nil {
-			return nil, fmt.Errorf("etcdlock: %w", err)
-		}
-		cfg.Endpoints = append(cfg.Endpoints, address)
+		cfg.Endpoints = append(cfg.Endpoints, host)
 	}
 	cli, err := clientv3.New(cfg)
 	if err != nil {
-		return nil, fmt.Errorf("etcdlock: %w", err)
+		return nil, fmt.Errorf("etcdlock: %w: check the user and the password, that the server runs, and whether it demands TLS", err)
 	}
 	return cli, nil
+}
+
+// ValidAddress returns what is wrong with the form of an address of [NewClient]. It connects to nothing.
+func ValidAddress(address string) error {
+	_, err := parse(address)
+	return err
+}
+
+func parse(address string) (storeurl.URL, error) {
+	u, err := storeurl.Parse(address, "")
+	switch {
+	case err != nil && !errors.Is(err, storeurl.ErrForm):
+		return u, err
+	case err != nil || u.Scheme != "" && u.Scheme != "https" || u.Path != "" || len(u.Params) > 0:
+		return u, errors.New("want HOST:2379,... or https://USER:PASSWORD@HOST:2379,... for TLS")
+	}
+	return u, nil
 }

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -104,6 +105,32 @@ func TestCertificatesAreReadForEachConnection(t *testing.T) {
 	}
 	if err := shake(t, address, "localhost", u.TLS); err == nil || !strings.Contains(err.Error(), "tls-cert and tls-key") {
 		t.Errorf("without the key: %v", err)
+	}
+}
+
+// A handshake finds what no other attempt will change, and no server that is away or silent.
+func TestShake(t *testing.T) {
+	t.Parallel()
+	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
+	server := serveTLS(t, c)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	for url, want := range map[string]string{
+		"s://" + server: "", "s://" + server + "?" + c.Both(): "", "s://127.0.0.1:1?tls=true": "", "s://" + silent.Addr().String() + "?tls=true": "",
+		"s://" + server + "?" + other.Both():              "give the authority",
+		"s://127.0.0.1:1," + server + "?" + c.With(other): "give a certificate that the server accepts",
+		"s://" + server + "?" + c.Server():                "give a certificate that the server accepts",
+	} {
+		u, err := storeurl.Parse(url, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := u.Shake(t.Context()); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // TLS takes the parameters of TLS out of params, and returns the configuration that they describe:
@@ -69,6 +70,15 @@ func TLS(scheme string, params url.Values) (*tls.Config, error) {
 
 // Hint returns what to change in a URL if TLS may be the cause of the error of a connection, or an empty text.
 func Hint(err error) string {
+	hint := mismatch(err)
+	if hint == "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, context.DeadlineExceeded)) {
+		hint = "check that the server runs, and has TLS at this port if and only if the URL has tls-ca=FILE or tls=true"
+	}
+	return hint
+}
+
+// mismatch is Hint for errors that no other attempt will change.
+func mismatch(err error) string {
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
 		return "give the authority of the server's certificate by tls-ca=FILE"
 	}
@@ -81,9 +91,6 @@ func Hint(err error) string {
 	if Refused(err) {
 		return "give a certificate that the server accepts by tls-cert=FILE and tls-key=FILE"
 	}
-	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, context.DeadlineExceeded) {
-		return "check that the server runs, and has TLS at this port if and only if the URL has tls-ca=FILE or tls=true"
-	}
 	return ""
 }
 
@@ -91,4 +98,32 @@ func Hint(err error) string {
 func Refused(err error) bool {
 	op, ok := errors.AsType[*net.OpError](err)
 	return ok && op.Op == "remote error"
+}
+
+// Shake tries TLS with the first server that can be reached. The error says what to change. It is nil without TLS, and
+// if no server answers.
+func (u URL) Shake(ctx context.Context) error {
+	if u.TLS == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	for _, host := range u.Hosts {
+		conn, err := (&tls.Dialer{Config: u.TLS}).DialContext(ctx, "tcp", host)
+		if err == nil {
+			// With TLS 1.3 a server refuses the certificate of the client after the handshake.
+			err = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+			if err == nil {
+				_, err = conn.Read(make([]byte, 1))
+			}
+			_ = conn.Close()
+			if !Refused(err) {
+				return nil
+			}
+		}
+		if hint := mismatch(err); hint != "" {
+			return fmt.Errorf("%s: %w: %s", host, err, hint)
+		}
+	}
+	return nil
 }

@@ -24,6 +24,8 @@ type EtcdConfig struct {
 	// for another one. The shortest TTL of a lease grows with it: 1 s up to 666 ms.
 	// Default: half a second.
 	Election time.Duration
+	// Secure is a HOST:PORT for clients with TLS, of which Args name the files. Default: none.
+	Secure string
 	// Args are further options of etcd; they win over the ones above.
 	Args []string
 }
@@ -80,9 +82,13 @@ func (cfg EtcdConfig) args(e *Etcd, members []*Etcd) []string {
 	for _, m := range members {
 		cluster = append(cluster, m.name+"=http://"+m.peer)
 	}
+	clients := "http://" + e.addr
+	if cfg.Secure != "" {
+		clients += ",https://" + cfg.Secure
+	}
 	args := []string{
 		"--name", e.name, "--data-dir", e.data(),
-		"--listen-client-urls", "http://" + e.addr, "--advertise-client-urls", "http://" + e.addr,
+		"--listen-client-urls", clients, "--advertise-client-urls", "http://" + e.addr,
 		"--listen-peer-urls", "http://" + e.peer, "--initial-advertise-peer-urls", "http://" + e.peer,
 		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", members[0].name,
 		"--heartbeat-interval", strconv.FormatInt((election / 10).Milliseconds(), 10),

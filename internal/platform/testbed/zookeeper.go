@@ -63,7 +63,7 @@ func newZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
 // what it depends on; other systems keep all of it in one folder.
 func zooKeeperClasses() (string, error) {
 	if _, err := os.Stat("/usr/share/java/zookeeper.jar"); err == nil {
-		return "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar", nil
+		return "/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-simple.jar:/usr/share/java/netty-codec.jar", nil
 	}
 	for _, folder := range []string{"/opt/zookeeper/lib", "/opt/homebrew/opt/zookeeper/libexec/lib", "/usr/local/opt/zookeeper/libexec/lib"} {
 		if found, err := filepath.Glob(filepath.Join(folder, "zookeeper-*.jar")); err == nil && len(found) > 0 {

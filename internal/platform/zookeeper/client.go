@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"crypto/tls"
 	"math/rand/v2"
 	"net"
 	"sync"
@@ -97,11 +98,19 @@ func (c *client) Next() (server string, roundOver bool) {
 func (c *client) dial(network, address string, timeout time.Duration) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(c.ends, timeout)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, network, address)
+	conn, err := c.session.cfg.dial(ctx, network, address)
+	c.session.fail(err)
 	if err != nil {
 		return nil, err
 	}
 	return newLink(c, conn), nil
+}
+
+func (cfg Config) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	if cfg.TLS != nil {
+		return (&tls.Dialer{Config: cfg.TLS}).DialContext(ctx, network, address)
+	}
+	return new(net.Dialer).DialContext(ctx, network, address)
 }
 
 // silent is a logger: what goes wrong is in the errors of requests.

@@ -70,6 +70,7 @@ func (l *link) Read(b []byte) (int, error) {
 		return l.Conn.Read(b)
 	}
 	n, err := l.Conn.Read(b)
+	l.client.session.fail(err)
 	l.read += n
 	if missing := headLength - len(l.head); missing > 0 {
 		l.head = append(l.head, b[:min(n, missing)]...)

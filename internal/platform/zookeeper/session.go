@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"slices"
@@ -40,10 +41,15 @@ var (
 	ErrClosed = errors.New("zookeeper: session closed")
 )
 
+const defaultRoot = "/shop"
+
 // Config is the configuration of a [Session].
 type Config struct {
 	// Servers are the HOST:PORT of the servers; any of them will do.
 	Servers []string
+
+	// TLS is for connections to the servers. Nil means none.
+	TLS *tls.Config
 
 	// Timeout is how long the servers keep a session that sends nothing. The servers may choose another one, see
 	// [Session.Timeout]. 0 means 10 s.
@@ -74,6 +80,7 @@ type Session struct {
 	epoch     uint64
 	confirmed time.Time     // when the last request was sent that a majority has accepted in this epoch
 	timeout   time.Duration // as the servers have it
+	failed    error         // why the last connection could not be used
 	changed   chan struct{} // closed when state changes
 	listeners []*listener
 	closing   []func()    // called by Close before the session ends
@@ -101,7 +108,7 @@ func Connect(ctx context.Context, cfg Config) (*Session, error) {
 // [Disconnected]. As that of [Connect] it outlives ctx.
 func Open(ctx context.Context, cfg Config) (*Session, error) {
 	cfg.Timeout = cmp.Or(cfg.Timeout, 10*time.Second)
-	cfg.Root = strings.TrimRight(cmp.Or(cfg.Root, "/shop"), "/")
+	cfg.Root = strings.TrimRight(cmp.Or(cfg.Root, defaultRoot), "/")
 	if len(cfg.Servers) == 0 {
 		return nil, errors.New("zookeeper: no servers are named")
 	}

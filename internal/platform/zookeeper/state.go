@@ -2,9 +2,12 @@ package zookeeper
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"example.com/shop/internal/platform/storeurl"
 )
 
 // open makes a client, which begins to connect.
@@ -155,9 +158,29 @@ func (s *Session) await(ctx context.Context, limit <-chan time.Time) (*client, e
 		case <-s.life.Done():
 			return nil, ErrClosed
 		case <-limit:
-			return nil, ErrUnavailable
+			return nil, s.because(ErrUnavailable)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, s.because(ctx.Err())
 		}
 	}
+}
+
+// fail notes why a connection cannot be used, for the errors of the calls that wait for one.
+func (s *Session) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = err
+}
+
+// because adds to err why the last connection could not be used, and what to change in the address.
+func (s *Session) because(err error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		return err
+	}
+	if hint := storeurl.Hint(s.failed); hint != "" {
+		return fmt.Errorf("%w: %w: %s", err, s.failed, hint)
+	}
+	return fmt.Errorf("%w: %w", err, s.failed)
 }

@@ -4,21 +4,20 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"strings"
 	"time"
 )
 
 // Status returns the answer of one server to the command srvr, with its version and its mode, outside of any session. It
 // waits at most a second.
-func Status(ctx context.Context, server string) (text string, err error) {
+func (cfg Config) Status(ctx context.Context, server string) (text string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", server)
+	conn, err := cfg.dial(ctx, "tcp", server)
 	if err != nil {
 		return "", err
 	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
+	defer func() { _ = conn.Close() }() // the answer counts
 	end, _ := ctx.Deadline()
 	if err := conn.SetDeadline(end); err != nil {
 		return "", err

@@ -78,3 +78,21 @@ func (c Certificates) With(other Certificates) string {
 	c.Cert, c.Key = other.Cert, other.Key
 	return c.Both()
 }
+
+// pair returns a file with the key and the certificate.
+func (c Certificates) pair(t testing.TB) string {
+	t.Helper()
+	var both []byte
+	for _, file := range []string{c.Key, c.Cert} {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, b...)
+	}
+	file := filepath.Join(t.TempDir(), "pair.pem")
+	if err := os.WriteFile(file, both, 0o600); err != nil { //nolint:gosec // The folder is that of the test.
+		t.Fatal(err)
+	}
+	return file
+}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"example.com/shop/internal/platform/testbed"
 )
@@ -57,4 +59,65 @@ func SecureRedis(t testing.TB, c Certificates, args ...string) string {
 		}
 	}
 	return server.Addr()
+}
+
+// SecureEtcd starts a server that demands TLS, a certificate, and a user, and returns its HOST:PORT. The user shop may
+// use the keys below shop only.
+func SecureEtcd(t testing.TB, c Certificates) string {
+	t.Helper()
+	address := freeAddress(t)
+	server := StartEtcd(t, testbed.EtcdConfig{Secure: address, Args: []string{
+		"--client-cert-auth", "--trusted-ca-file", c.CA, "--cert-file", c.Cert, "--key-file", c.Key,
+	}})
+	admin, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer admin.Close()
+	ctx := t.Context()
+	for _, step := range []func() error{
+		func() error { return second(admin.UserAdd(ctx, "root", Password)) },
+		func() error { return second(admin.UserGrantRole(ctx, "root", "root")) },
+		func() error { return second(admin.RoleAdd(ctx, "shop")) },
+		func() error {
+			return second(admin.RoleGrantPermission(ctx, "shop", "shop/", "shop0", clientv3.PermissionType(clientv3.PermReadWrite)))
+		},
+		func() error { return second(admin.UserAdd(ctx, "shop", Password)) },
+		func() error { return second(admin.UserGrantRole(ctx, "shop", "shop")) },
+		func() error { return second(admin.AuthEnable(ctx)) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return address
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// SecureZooKeeper starts a server with a port that demands TLS and a certificate, and returns the HOST:PORT of that.
+func SecureZooKeeper(t testing.TB, c Certificates) string {
+	t.Helper()
+	address := freeAddress(t)
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	StartZooKeeper(t, testbed.ZooKeeperConfig{Settings: []string{
+		"secureClientPort=" + port, "secureClientPortAddress=" + host,
+		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "ssl.clientAuth=need",
+		"ssl.keyStore.location=" + c.pair(t), "ssl.keyStore.type=PEM", "ssl.trustStore.location=" + c.CA, "ssl.trustStore.type=PEM",
+	}})
+	return address
+}
+
+// freeAddress returns a HOST:PORT that is free for now.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
 }
