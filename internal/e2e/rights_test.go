@@ -3,15 +3,20 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/redis/go-redis/v9"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
 
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -29,7 +34,7 @@ func TestRightsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	database, zookeeper := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Tick: deployedTick(t)})
 	parts := map[string]func(t *testing.T, name string, rights []string) (failed string){
 		"SQL `shop migrate`": func(t *testing.T, name string, rights []string) string {
 			t.Helper()
@@ -60,6 +65,11 @@ func TestRightsPage(t *testing.T) {
 			return failedCommand("audit", code, stderr)
 		},
 		"Redis `shop serve`": redisSales,
+		"etcd `shop serve`":  etcdSales,
+		"ZooKeeper `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			return zookeeperSales(t, zookeeper.Addr(), name, rights)
+		},
 	}
 	rows := make(map[string][]right)
 	for _, m := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`[^`]+`) \\| `([^`]+)` \\| [^|]+ \\| ([^|]+) \\|$").FindAllStringSubmatch(string(page), -1) {
@@ -151,6 +161,64 @@ func redisSales(t *testing.T, name string, rights []string) string {
 		"--database", sqliteURL(t), "--redis", fmt.Sprintf("redis://%s:secret@%s/1", name, server.Addr()))
 }
 
+// etcdSales is salesFail at an etcd of whose user these are the rights.
+func etcdSales(t *testing.T, name string, rights []string) string {
+	t.Helper()
+	server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{server.Addr()}, Logger: zap.NewNop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	may := map[string]clientv3.PermissionType{
+		"read shop/": clientv3.PermissionType(clientv3.PermRead), "write shop/": clientv3.PermissionType(clientv3.PermWrite),
+		"read shop/ write shop/": clientv3.PermissionType(clientv3.PermReadWrite),
+	}[strings.Join(rights, " ")]
+	errs := make([]error, 7)
+	_, errs[0] = root.UserAdd(t.Context(), "root", "secret")
+	_, errs[1] = root.UserGrantRole(t.Context(), "root", "root")
+	_, errs[2] = root.RoleAdd(t.Context(), name)
+	_, errs[3] = root.RoleGrantPermission(t.Context(), name, "shop/", clientv3.GetPrefixRangeEnd("shop/"), may)
+	_, errs[4] = root.UserAdd(t.Context(), name, "secret")
+	_, errs[5] = root.UserGrantRole(t.Context(), name, name)
+	_, errs[6] = root.AuthEnable(t.Context())
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return salesFail(t, []string{"conditional", "etcd", "etcd-cohort"}, nil,
+		"--database", sqliteURL(t), "--etcd", name+":secret@"+server.Addr())
+}
+
+// zookeeperSales is salesFail at a ZooKeeper of whose root node, for a user, these are the rights.
+func zookeeperSales(t *testing.T, address, name string, rights []string) string {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{address}, 10*time.Second, zk.WithLogInfo(false))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	var all int32
+	for i, r := range []string{"read", "write", "create", "delete", "admin"} {
+		if slices.Contains(rights, r) {
+			all |= 1 << i
+		}
+	}
+	if err := conn.AddAuth("digest", []byte("owner:secret")); err != nil {
+		t.Fatal(err)
+	}
+	owned := zk.AuthACL(zk.PermAll)
+	for _, node := range []struct {
+		path string
+		acl  []zk.ACL
+	}{{"/" + name, owned}, {"/" + name + "/shop", slices.Concat(owned, zk.DigestACL(all, name, "secret"))}} {
+		if _, err := conn.Create(node.path, nil, 0, node.acl); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return salesFail(t, []string{"conditional", "zookeeper", "zookeeper-cohort"}, nil,
+		"--database", sqliteURL(t), "--zookeeper", address+"/"+name, "--zookeeper-auth", name+":secret")
+}
+
 // salesFail has an instance sell by strategies. It returns the first thing that does not work, or nothing: the start, a SKU,
 // an order of a strategy, a cancellation, a payment, what shared names, an expiry, the stop, or the log, if only a line of
 // that shows that a right is missing.
@@ -213,7 +281,7 @@ func salesFail(t *testing.T, strategies []string, shared func() string, args ...
 	if in.err != nil {
 		return "stop"
 	}
-	if regexp.MustCompile("NOPERM|denied").MatchString(in.stderr.String()) {
+	if regexp.MustCompile("NOPERM|denied|not authenticated").MatchString(in.stderr.String()) {
 		return "log"
 	}
 	return ""
