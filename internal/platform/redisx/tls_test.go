@@ -39,8 +39,8 @@ func TestRedisThatDemandsTLS(t *testing.T) {
 		"rediss://" + user + alone:                                  "give the authority",
 		"rediss://" + user + alone + "?" + other.Server():           "give the authority",
 		"rediss+cluster://" + user + cluster + "?" + other.Both():   "give the authority",
-		"rediss://" + user + alone + "?" + c.Server():               "give a certificate that the server accepts",
-		"rediss://" + user + alone + "?" + c.With(other):            "give a certificate that the server accepts",
+		"rediss://" + user + alone + "?" + c.Server():               "by tls-cert=FILE and tls-key=FILE",
+		"rediss://" + user + alone + "?" + c.With(other):            "by tls-cert=FILE and tls-key=FILE",
 		"rediss://shop:wrong@" + alone + "?" + c.Both():             "WRONGPASS",
 		strings.Replace(testbedtest.Redis(t), "redis", "rediss", 1): "has TLS at this port if and only if",
 	} {

@@ -72,7 +72,8 @@ func TLS(scheme string, params url.Values) (*tls.Config, error) {
 func Hint(err error) string {
 	hint := mismatch(err)
 	if hint == "" && (errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, context.DeadlineExceeded)) {
-		hint = "check that the server runs, and has TLS at this port if and only if the URL has tls-ca=FILE or tls=true"
+		hint = "check that the server runs, and has TLS at this port if and only if the URL has tls-ca=FILE or tls=true; " +
+			"if it demands a certificate, give one that it accepts by tls-cert=FILE and tls-key=FILE" // a reset may overtake its refusal
 	}
 	return hint
 }
