@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -30,9 +31,9 @@ func compare(ctx context.Context, old, fresh *sqlstore.Store, pairs int, d time.
 			}
 		}
 		ratios = append(ratios, rates[0]/rates[1])
-		fmt.Printf("aged %.0f, empty %.0f orders/s: %.2f\n", rates[0], rates[1], rates[0]/rates[1])
+		fmt.Fprintf(os.Stdout, "aged %.0f, empty %.0f orders/s: %.2f\n", rates[0], rates[1], rates[0]/rates[1])
 	}
-	fmt.Printf("median ratio %.2f, want at least 0.90\n", slices.Sorted(slices.Values(ratios))[pairs/2])
+	fmt.Fprintf(os.Stdout, "median ratio %.2f, want at least 0.90\n", slices.Sorted(slices.Values(ratios))[pairs/2])
 	return nil
 }
 

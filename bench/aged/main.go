@@ -1,7 +1,9 @@
 // Command aged fills a database with settled orders, and measures how much slower the shop sells there than on an empty one.
 //
 // Two of three orders are of one SKU, the others of two. Each was paid, cancelled or has expired, so that there are three ledger
-// entries per order. All are older than a day. It takes about 2 GB per million orders.
+// entries per order. All are older than a day. It takes about 1.3 GB per million orders.
+//
+//	cd bench && go run ./aged --database mysql://USER@HOST/aged --empty mysql://USER@HOST/fresh --orders 10000000
 package main
 
 import (
@@ -18,8 +20,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "aged:", err)
 		os.Exit(1)
 	}
@@ -43,7 +46,7 @@ func run(ctx context.Context) (err error) {
 		if err := fill(ctx, old, *aged, *orders, *skus); err != nil {
 			return err
 		}
-		fmt.Printf("%d orders in %v\n", *orders, time.Since(began).Round(time.Second))
+		fmt.Fprintf(os.Stdout, "%d orders in %v\n", *orders, time.Since(began).Round(time.Second))
 	}
 	for _, what := range []string{"first audit", "second audit"} {
 		if err := audit(ctx, old, what); err != nil {
@@ -89,6 +92,6 @@ func audit(ctx context.Context, s *sqlstore.Store, what string) error {
 			return fmt.Errorf("%s: %s", a.SKU, b)
 		}
 	}
-	fmt.Printf("%s: %v for %d ledger entries\n", what, time.Since(began).Round(time.Millisecond), checked)
+	fmt.Fprintf(os.Stdout, "%s: %v for %d ledger entries\n", what, time.Since(began).Round(time.Millisecond), checked)
 	return nil
 }

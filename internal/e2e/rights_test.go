@@ -71,11 +71,7 @@ func TestRightsPage(t *testing.T) {
 			return zookeeperSales(t, zookeeper.Addr(), name, rights)
 		},
 	}
-	rows := make(map[string][]right)
-	for _, m := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`[^`]+`) \\| `([^`]+)` \\| [^|]+ \\| ([^|]+) \\|$").FindAllStringSubmatch(string(page), -1) {
-		of := m[1] + " " + m[2]
-		rows[of] = append(rows[of], right{of, m[3], m[4]})
-	}
+	rows := rightsOf(string(page))
 	n := 0
 	for of, try := range parts {
 		if len(rows[of]) == 0 {
@@ -99,15 +95,34 @@ func TestRightsPage(t *testing.T) {
 			})
 		}
 	}
+	if len(rows) != len(parts) {
+		t.Errorf("the page has rights of %d parts, the test of %d", len(rows), len(parts))
+	}
+}
+
+// rightsOf returns the rows of a page, by their parts.
+func rightsOf(page string) map[string][]right {
+	rows := make(map[string][]right)
+	for _, m := range regexp.MustCompile("(?m)^\\| (\\w+) \\| (`[^`]+`) \\| `([^`]+)` \\| [^|]+ \\| ([^|]+) \\|$").FindAllStringSubmatch(page, -1) {
+		of := m[1] + " " + m[2]
+		rows[of] = append(rows[of], right{of, m[3], m[4]})
+	}
+	return rows
+}
+
+// The line of docs/reference/rights.md that makes the user of Redis has the rights of its table.
+func TestRightsPageHasTheUserOfRedis(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
 	var acl []string
-	for _, r := range rows["Redis `shop serve`"] {
+	for _, r := range rightsOf(string(page))["Redis `shop serve`"] {
 		acl = append(acl, r.name)
 	}
 	if !strings.Contains(string(page), "ACL SETUSER shop on >PASSWORD -@all "+strings.Join(acl, " ")+"\n") {
 		t.Errorf("the page has no user with the rights %q", acl)
-	}
-	if len(rows) != len(parts) {
-		t.Errorf("the page has rights of %d parts, the test of %d", len(rows), len(parts))
 	}
 }
 

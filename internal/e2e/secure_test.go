@@ -89,16 +89,21 @@ func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			file := filepath.Join(t.TempDir(), "shop.db")
-			env := map[string]string{"SHOP_DATABASE": "sqlite:" + file, wrong.variable: wrong.url}
-			code, stdout, stderr := call(t, env, "serve", "--listen", "127.0.0.1:0")
-			last := stderr[strings.LastIndexByte(strings.TrimSpace(stderr), '\n')+1:]
-			if code != wrong.code || !strings.Contains(last, wrong.line) {
-				t.Errorf("exit code %d, want %d and %q: %s", code, wrong.code, wrong.line, stderr)
-			}
-			leaks(t, stdout, stderr)
+			refusesURL(t, wrong.variable, wrong.url, wrong.code, wrong.line)
 		})
 	}
+}
+
+// refusesURL starts an instance with a wrong URL. The last line of its log is to contain line.
+func refusesURL(t *testing.T, variable, url string, wantCode int, line string) {
+	t.Helper()
+	env := map[string]string{"SHOP_DATABASE": "sqlite:" + filepath.Join(t.TempDir(), "shop.db"), variable: url}
+	code, stdout, stderr := call(t, env, "serve", "--listen", "127.0.0.1:0")
+	last := stderr[strings.LastIndexByte(strings.TrimSpace(stderr), '\n')+1:]
+	if code != wantCode || !strings.Contains(last, line) {
+		t.Errorf("exit code %d, want %d and %q: %s", code, wantCode, line, stderr)
+	}
+	leaks(t, stdout, stderr)
 }
 
 // TestWhatIsNotEncrypted: an instance serves plain HTTP, and a database file has the data as it is.
