@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -19,7 +19,7 @@ import (
 const buyers = 8
 
 // compare runs pairs of sales, and prints the median of their ratios.
-func compare(ctx context.Context, old, fresh *sqlstore.Store, pairs int, d time.Duration) error {
+func compare(ctx context.Context, old, fresh *sqlstore.Store, pairs int, d time.Duration, out io.Writer) error {
 	var ratios []float64
 	for pair := range pairs {
 		var rates [2]float64
@@ -31,9 +31,9 @@ func compare(ctx context.Context, old, fresh *sqlstore.Store, pairs int, d time.
 			}
 		}
 		ratios = append(ratios, rates[0]/rates[1])
-		fmt.Fprintf(os.Stdout, "aged %.0f, empty %.0f orders/s: %.2f\n", rates[0], rates[1], rates[0]/rates[1])
+		fmt.Fprintf(out, "aged %.0f, empty %.0f orders/s: %.2f\n", rates[0], rates[1], rates[0]/rates[1])
 	}
-	fmt.Fprintf(os.Stdout, "median ratio %.2f, want at least 0.90\n", slices.Sorted(slices.Values(ratios))[pairs/2])
+	fmt.Fprintf(out, "median ratio %.2f, want at least 0.90\n", slices.Sorted(slices.Values(ratios))[pairs/2])
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"time"
@@ -20,22 +21,25 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx)
+	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
-	if err != nil {
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "aged:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context) (err error) {
-	aged := flag.String("database", "sqlite:aged.db", "`URL` of the database to fill")
-	empty := flag.String("empty", "", "`URL` of an empty database, whose sale is compared; empty: none")
-	orders := flag.Int("orders", 1_000_000, "how many settled orders the database gets; 0: it has them")
-	skus := flag.Int("skus", 100, "of how many SKUs the orders are")
-	sale := flag.Duration("sale", 10*time.Second, "how long each sale takes")
-	pairs := flag.Int("pairs", 5, "how many sales of each database are compared")
-	flag.Parse()
+func run(ctx context.Context, args []string, out io.Writer) (err error) {
+	flags := flag.NewFlagSet("aged", flag.ContinueOnError)
+	aged := flags.String("database", "sqlite:aged.db", "`URL` of the database to fill")
+	empty := flags.String("empty", "", "`URL` of an empty database, whose sale is compared; empty: none")
+	orders := flags.Int("orders", 1_000_000, "how many settled orders the database gets; 0: it has them")
+	skus := flags.Int("skus", 100, "of how many SKUs the orders are")
+	sale := flags.Duration("sale", 10*time.Second, "how long each sale takes")
+	pairs := flags.Int("pairs", 5, "how many sales of each database are compared")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
 	old, err := open(ctx, *aged)
 	if err != nil {
 		return err
@@ -46,10 +50,10 @@ func run(ctx context.Context) (err error) {
 		if err := fill(ctx, old, *aged, *orders, *skus); err != nil {
 			return err
 		}
-		fmt.Fprintf(os.Stdout, "%d orders in %v\n", *orders, time.Since(began).Round(time.Second))
+		fmt.Fprintf(out, "%d orders in %v\n", *orders, time.Since(began).Round(time.Second))
 	}
 	for _, what := range []string{"first audit", "second audit"} {
-		if err := audit(ctx, old, what); err != nil {
+		if err := audit(ctx, old, what, out); err != nil {
 			return err
 		}
 	}
@@ -61,10 +65,10 @@ func run(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, fresh.Close()) }()
-	if err := compare(ctx, old, fresh, *pairs, *sale); err != nil {
+	if err := compare(ctx, old, fresh, *pairs, *sale, out); err != nil {
 		return err
 	}
-	return audit(ctx, old, "audit after the sale")
+	return audit(ctx, old, "audit after the sale", out)
 }
 
 func open(ctx context.Context, url string) (*sqlstore.Store, error) {
@@ -79,7 +83,7 @@ func open(ctx context.Context, url string) (*sqlstore.Store, error) {
 }
 
 // audit prints how long an audit takes of what was written since the last one.
-func audit(ctx context.Context, s *sqlstore.Store, what string) error {
+func audit(ctx context.Context, s *sqlstore.Store, what string, out io.Writer) error {
 	began := time.Now()
 	audits, err := s.AuditRecent(ctx, "")
 	if err != nil {
@@ -92,6 +96,6 @@ func audit(ctx context.Context, s *sqlstore.Store, what string) error {
 			return fmt.Errorf("%s: %s", a.SKU, b)
 		}
 	}
-	fmt.Fprintf(os.Stdout, "%s: %v for %d ledger entries\n", what, time.Since(began).Round(time.Millisecond), checked)
+	fmt.Fprintf(out, "%s: %v for %d ledger entries\n", what, time.Since(began).Round(time.Millisecond), checked)
 	return nil
 }
