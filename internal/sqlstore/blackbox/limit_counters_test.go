@@ -69,10 +69,11 @@ func TestManyOpenOrdersSlowNoLimitedPurchase(t *testing.T) {
 					took[customer] = append(took[customer], time.Since(began))
 				}
 			}
-			median := func(customer string) time.Duration { return slices.Sorted(slices.Values(took[customer]))[20] }
-			t.Logf("median of a customer with 20,000 orders %v, of a new one %v", median("old"), median("new"))
-			if median("old") > 2*median("new")+20*time.Millisecond {
-				t.Errorf("%v, and %v for a new customer", median("old"), median("new"))
+			// Before there were counters, the quickest of 40 took a hundred times as long as for a new customer.
+			old, fresh := slices.Min(took["old"]), slices.Min(took["new"])
+			t.Logf("the quickest order of a customer with 20,000 took %v, of a new one %v", old, fresh)
+			if old > 2*fresh+20*time.Millisecond {
+				t.Error("want about the same")
 			}
 		})
 		if a := auditOf(t, s, "few"); !a.OK() {

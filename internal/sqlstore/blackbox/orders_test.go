@@ -43,7 +43,7 @@ func TestLifeOfAnOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		a := auditOf(t, s, "a")
-		want := stock.Audit{SKU: "a", Strategy: "conditional", OnHand: 12, Stocked: 15, LedgerOnHand: 12, Sold: 3}
+		want := stock.Audit{SKU: "a", Strategy: "conditional", OnHand: 12, Stocked: 15, LedgerOnHand: 12, Sold: 3, Checked: 6}
 		if diff := cmp.Diff(want, a); diff != "" {
 			t.Errorf("audit (-want +got):\n%s", diff)
 		}
