@@ -123,6 +123,9 @@ func (p *roomPage) figures(strategy string, attempts int64) stock.Audit {
 	}
 	a, served := audits[0], httpapi.Audit{}
 	decode(p.t, (&instance{url: p.url}).want(p.t, http.StatusOK, "GET", "/api/v1/audit?sku="+sku, ""), &served)
+	for i := range served.Skus { // since which audit it looks is its own affair
+		served.Skus[i].Checked, served.Skus[i].RightTo, served.Skus[i].RightAt = 0, 0, nil
+	}
 	if diff := cmp.Diff([]httpapi.AuditedSKU{{
 		SKU: sku, Strategy: strategy, Stocked: a.Stocked, OnHand: a.OnHand, Reserved: a.Reserved, Sold: a.Sold, Accepted: a.Accepted(), Oversold: a.Oversold(),
 		Undersold: a.Undersold(), LostUpdates: a.LostUpdates(), Overdue: a.Overdue, LedgerOk: a.LedgerOK(), Ok: a.OK(),
