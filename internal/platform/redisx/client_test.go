@@ -25,6 +25,7 @@ func TestNewByURL(t *testing.T) {
 		"http://h:1":                            false,
 		"h:1":                                   false,
 		"redis://h:1/2?max_retries=3&unknown=1": false,
+		"rediss://h:1?skip_verify=true":         false, // go-redis would not check the server
 	} {
 		rdb, err := redisx.New(address)
 		if (err == nil) != ok {
