@@ -130,6 +130,9 @@ func (t *transaction) answerStored(ctx context.Context, lost bool) error {
 			if o, err = t.Order(ctx, r.Order.ID, ""); err != nil { // although it is stored
 				return fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 			}
+			if !r.Queued { // the answer is that of the transaction, although the order may have ended since
+				o.Status, o.PaymentID = order.Pending, ""
+			}
 		}
 		r.Order, r.Err, r.Answered = o, nil, true
 	}

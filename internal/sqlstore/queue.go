@@ -47,6 +47,7 @@ func (s *Store) Enqueue(ctx context.Context, r *order.Request, pause time.Durati
 		}
 		if !lost { // by an earlier call
 			o, err = s.Order(ctx, r.Order.ID, "")
+			o.Status, o.Reason = order.Queued, "" // as that call has stored it
 		}
 		r.Order = o
 		push()

@@ -47,6 +47,38 @@ func TestFates(t *testing.T) {
 	})
 }
 
+// An order whose outcome is looked up after it has expired is answered as it was stored, and so is a queued one.
+func TestLateOutcomeIsThatOfTheTransaction(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		ctx, s := t.Context(), open(t, url, "one")
+		create(t, s, "a", "conditional", 10)
+		placed, queued := request(1, "a"), request(1, "a")
+		placed.TTL, queued.TTL = 0, 0
+		commit := func() error {
+			return s.Commit(ctx, &order.Batch{Claims: conditionally("a"), Requests: []*order.Request{placed}})
+		}
+		enqueue := func() error { return s.Enqueue(ctx, queued, time.Hour) }
+		for _, c := range []struct {
+			do          func() error
+			r           *order.Request
+			first, then order.Status
+		}{{commit, placed, order.Pending, order.Expired}, {enqueue, queued, order.Queued, order.Rejected}} {
+			if err := c.do(); err != nil || c.r.Err != nil {
+				t.Fatal(err, c.r.Err)
+			}
+			if o, err := s.Order(ctx, c.r.Order.ID, ""); err != nil || o.Status != c.then {
+				t.Fatalf("%s is %s, %v, want %s", c.r.Order.ID, o.Status, err, c.then)
+			}
+			stored := c.r.Order
+			c.r.Answered, c.r.Uncertain, c.r.Order.Status = false, true, ""
+			if err := c.do(); err != nil || c.r.Err != nil || c.r.Order.Status != c.first || !c.r.Order.ExpiresAt.Equal(stored.ExpiresAt) {
+				t.Errorf("the late answer is %+v, %v, %v, want %+v", c.r.Order, err, c.r.Err, stored)
+			}
+		}
+	})
+}
+
 // An order or timer that ends twice is found, in any combination.
 func TestAFateOfTwoEnds(t *testing.T) {
 	t.Parallel()
