@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -72,9 +71,8 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	}
 }
 
-// late is for how long the answer to a request is looked for whose time is over; it is less than
-// answerTime.
-const late = time.Second
+// late is for how long the answer to a request is looked for whose work has ended; it is part of endTime.
+const late = endTime / 2
 
 // answeredAfter is answered for a request that failed, perhaps after it had waited until its time was over. The
 // original request may have been answered meanwhile.

@@ -62,10 +62,16 @@ func (r *response) Flush() { _ = http.NewResponseController(r.ResponseWriter).Fl
 
 func (r *response) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// answerTime is the time limit for writing a response after the deadline of its request.
-const answerTime = 5 * time.Second
+const (
+	// answerTime is the time limit for writing a response after the time limit of its request.
+	answerTime = 5 * time.Second
 
-// limitTime sets the deadline of the request, unless its response is a stream. The wait that the
+	// endTime is how long before the time limit of a request its work ends; a tenth of the limit at most. It is for what
+	// follows: an order waits for its transaction a moment longer, and the answer to its key is looked for.
+	endTime = time.Second
+)
+
+// limitTime sets the deadline of the work of the request, unless its response is a stream. The wait that the
 // client prefers is added, and the server's write deadline moves accordingly.
 func (a *api) limitTime(c *gin.Context) {
 	in := &requestState{rule: a.rules[c.Request.Method+" "+c.FullPath()], header: c.Request.Header}
@@ -82,7 +88,7 @@ func (a *api) limitTime(c *gin.Context) {
 	ctx := context.WithValue(c.Request.Context(), requestStateKey{}, in)
 	if !in.rule.stream {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit)
+		ctx, cancel = context.WithTimeout(ctx, limit-min(endTime, limit/10))
 		defer cancel()
 	}
 	c.Request = c.Request.WithContext(ctx)

@@ -86,7 +86,7 @@ type Config struct {
 	Propagator     propagation.TextMapPropagator
 
 	// RequestTimeout is the time limit of every request, without the wait that it prefers; default 10
-	// seconds, for NewAdmin 60.
+	// seconds, for NewAdmin 60. The work ends a second earlier, or a tenth of the limit, so that the response leaves in time.
 	// It must be less than the WriteTimeout of the server, so that the response can still be written.
 	RequestTimeout time.Duration
 }

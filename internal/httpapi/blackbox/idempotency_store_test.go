@@ -89,6 +89,34 @@ func TestFailedRetryReturnsTheStoredResponse(t *testing.T) {
 	}
 }
 
+// slowly answers no question about stored keys before its context ends.
+type slowly struct{ *memory }
+
+func (slowly) Answer(ctx context.Context, _ *idempotency.Request) (idempotency.Answer, bool, error) {
+	<-ctx.Done()
+	return idempotency.Answer{}, false, context.Cause(ctx)
+}
+
+// TestAnswerLeavesWithinTheTimeLimit: an order that waits for its transaction 250 ms longer than its context lasts, as
+// the order service does, and whose key cannot be looked for.
+func TestAnswerLeavesWithinTheTimeLimit(t *testing.T) {
+	for prefer, limit := range map[string]time.Duration{"": 10 * time.Second, "wait=5": 15 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMemory(func(ctx context.Context) (order.Order, error) {
+				<-ctx.Done()
+				time.Sleep(250 * time.Millisecond)
+				return order.Order{}, order.ErrOutcomeUnknown
+			})
+			s := newHandler(t, httpapi.Config{Orders: slowly{m}})
+			start := time.Now()
+			status, _, p := s.send(t, post(basket, "Idempotency-Key", "k1", "Prefer", prefer))
+			if wantType(t, p, "outcome-unknown"); status != 503 || time.Since(start) >= limit {
+				t.Errorf("%q: %d after %v, want less than %v", prefer, status, time.Since(start), limit)
+			}
+		})
+	}
+}
+
 // postKeyed returns a POST request with a key, and with a body of JSON unless that is empty.
 func postKeyed(path, body, key string) *http.Request {
 	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
