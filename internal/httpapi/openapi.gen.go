@@ -346,7 +346,8 @@ type NewSKU struct {
 	// OnHand The units that exist.
 	OnHand int64 `json:"on_hand"`
 
-	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
+	// Strategy The name of a strategy, without control characters.
+	// It is how the SKU is kept from being oversold: naive, local, conditional,
 	// optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
 	// or sql. With one lease and transaction for all orders that arrive together:
 	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.
@@ -363,7 +364,7 @@ type NewSKU struct {
 //
 // Example: {"value":"8","version":0}
 type NewSetting struct {
-	// Value The value.
+	// Value The value, without control characters.
 	Value string `json:"value"`
 
 	// Version The version that it replaces; absent for whatever there is.

@@ -166,8 +166,12 @@ func violations(err error, found []Violation) []Violation {
 			place = place.AppendToken(name)
 		}
 		v = Violation{Pointer: pointer(place), Detail: shorten(e.Reason)}
-		if e.SchemaField == "pattern" {
-			v.Detail = "must be: " + e.Schema.Description
+		switch e.SchemaField {
+		case "pattern":
+			rule, _, _ := strings.Cut(e.Schema.Description, "\n")
+			v.Detail = "must be: " + rule
+		case "maximum":
+			v.Detail = fmt.Sprintf("number must be at most %.0f", *e.Schema.Max)
 		}
 	}
 	known := slices.ContainsFunc(found, func(f Violation) bool { return f.Pointer == v.Pointer })

@@ -827,7 +827,8 @@ type NewSKU struct {
 	// OnHand The units that exist.
 	OnHand int64 `json:"on_hand"`
 
-	// Strategy How the SKU is kept from being oversold: naive, local, conditional,
+	// Strategy The name of a strategy, without control characters.
+	// It is how the SKU is kept from being oversold: naive, local, conditional,
 	// optimistic, for-update, redis-unfenced, redis, redlock, zookeeper, etcd,
 	// or sql. With one lease and transaction for all orders that arrive together:
 	// redis-cohort, redlock-cohort, zookeeper-cohort, etcd-cohort, or sql-cohort.

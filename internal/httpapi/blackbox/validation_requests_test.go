@@ -102,22 +102,25 @@ func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 	add(422, "unknown-strategy", http.MethodPut, "/api/v1/skus/new", map[string]string{
 		"unknown strategy": `{"on_hand":1,"strategy":"hope"}`,
 		"another case":     `{"on_hand":1,"strategy":"Naive"}`,
-		"strategy escaped": `{"on_hand":1,"strategy":"naive\t"}`,
-		"strategy and NUL": `{"on_hand":1,"strategy":"naive\u0000"}`,
 	})
 	add(422, "strategy-unavailable", http.MethodPut, "/api/v1/skus/new", map[string]string{
 		"redis":          `{"on_hand":1,"strategy":"redis"}`,
 		"redis-unfenced": `{"on_hand":1,"strategy":"redis-unfenced"}`,
 	})
 	add(422, "invalid-request", http.MethodPut, "/api/v1/skus/new", map[string]string{
-		"negative":        `{"on_hand":-1,"strategy":"naive"}`,
-		"too much":        `{"on_hand":1000000001,"strategy":"naive"}`,
-		"fraction":        `{"on_hand":1.5,"strategy":"naive"}`,
-		"no strategy":     `{"on_hand":1}`,
-		"empty strategy":  `{"on_hand":1,"strategy":""}`,
-		"no units":        `{"strategy":"naive"}`,
-		"reserved":        `{"on_hand":1,"reserved":1,"strategy":"naive"}`,
-		"units as string": `{"on_hand":"1","strategy":"naive"}`,
+		"negative":         `{"on_hand":-1,"strategy":"naive"}`,
+		"too much":         `{"on_hand":1000000001,"strategy":"naive"}`,
+		"fraction":         `{"on_hand":1.5,"strategy":"naive"}`,
+		"no strategy":      `{"on_hand":1}`,
+		"empty strategy":   `{"on_hand":1,"strategy":""}`,
+		"strategy and tab": `{"on_hand":1,"strategy":"naive\t"}`,
+		"strategy and NUL": `{"on_hand":1,"strategy":"naive\u0000"}`,
+		"no units":         `{"strategy":"naive"}`,
+		"reserved":         `{"on_hand":1,"reserved":1,"strategy":"naive"}`,
+		"units as string":  `{"on_hand":"1","strategy":"naive"}`,
+	})
+	add(422, "invalid-request", http.MethodPut, "/api/v1/cluster/config/permits", map[string]string{
+		"NUL": `{"value":"8\u0000"}`, "newline": `{"value":"8\n"}`,
 	})
 	add(422, "invalid-request", http.MethodPost, "/api/v1/skus/s1/restock", map[string]string{
 		"zero": `{"quantity":0}`, "negative": `{"quantity":-5}`, "too much": `{"quantity":1001}`, "fraction": `{"quantity":0.5}`, "empty": `{}`,

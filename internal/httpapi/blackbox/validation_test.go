@@ -130,7 +130,11 @@ func TestRefusalsNameTheAllowedValues(t *testing.T) {
 		{"GET", orders + "?cursor=!", "", "^[A-Za-z0-9_-]+$"},
 		{"GET", orders + "/1", "", "A UUID in lower case"},
 		{"PUT", "/api/v1/skus/s2", `{"on_hand":1,"strategy":"redlock-cohort"}`, `"redlock-cohort" needs --redlock`},
+		{"PUT", "/api/v1/skus/s2", `{"on_hand":1,"strategy":"naive\u0000"}`, "The name of a strategy, without control characters"},
+		{"PUT", "/api/v1/skus/s2", `{"on_hand":1,"strategy":"naïve"}`, "redlock-cohort, zookeeper-cohort"},
 		{"POST", order + "/extend", `{"by_seconds":7776000}`, "#/by_seconds"},
+		{"POST", order + "/extend", `{"by_seconds":7776001}`, "at most 7776000"},
+		{"PUT", "/api/v1/skus/s2", `{"on_hand":1000000001,"strategy":"naive"}`, "at most 1000000000"},
 		{"POST", order + "/extend", `{"by_seconds":3600}`, "#/by_seconds"},
 		{"POST", orders, `{"customer_id":"c1","items":[{"sku":"no","quantity":1},{"sku":"s1","quantity":1},{"sku":"nope","quantity":1}]}`, "#/items/2/sku"},
 	} {
