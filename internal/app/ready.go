@@ -26,6 +26,8 @@ func missing(err error) (part, change string) {
 	switch {
 	case errors.Is(err, sqlstore.ErrNoSchema):
 		return "the schema of the database is older than the program", "run shop migrate"
+	case errors.Is(err, sqldb.ErrMoved):
+		return "the file of the database was deleted or replaced", "put the file back, or restart the instances"
 	case sqldb.Is(err, sqldb.ReadOnly):
 		return "the database is read-only", "name the server that accepts writes in --database, or end its read-only mode"
 	case sqldb.Unable(err):

@@ -3,6 +3,8 @@ package app
 import (
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,22 +29,7 @@ func TestReadyzNamesTheMissingPart(t *testing.T) {
 	exec("CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON shop.* TO seller@'%'")
 	proxy := testbedtest.StartProxy(t, server.Addr())
 	in := start(t, Config{Database: "mysql://seller:secret@" + proxy.Addr() + "/shop"})
-	becomes := func(want string) {
-		t.Helper()
-		testbedtest.Eventually(t, "readyz: "+want, func() bool {
-			resp, err := http.Get(in.url + "/readyz")
-			if err != nil {
-				return false
-			}
-			defer resp.Body.Close()
-			body, err := io.ReadAll(resp.Body)
-			if strings.Contains(string(body), "secret") {
-				t.Errorf("%s", body)
-			}
-			return err == nil && (resp.StatusCode == http.StatusOK) == (want == "ok") && strings.Contains(string(body), want)
-		})
-	}
-	becomes("ok")
+	in.becomes(t, "ok")
 	for part, change := range map[string]struct{ take, giveBack func() }{
 		"the database is read-only": {
 			func() { exec("SET GLOBAL read_only = 1") }, func() { exec("SET GLOBAL read_only = 0") },
@@ -58,9 +45,43 @@ func TestReadyzNamesTheMissingPart(t *testing.T) {
 		"the database does not respond": {proxy.Refuse, func() { pass(t, proxy) }},
 	} {
 		change.take()
-		becomes("An order could not be stored: " + part)
+		in.becomes(t, "An order could not be stored: "+part)
 		change.giveBack()
-		becomes("ok")
+		in.becomes(t, "ok")
+	}
+}
+
+// becomes waits until /readyz says want, which is "ok" or why the instance is not ready.
+func (in running) becomes(t *testing.T, want string) {
+	t.Helper()
+	testbedtest.Eventually(t, "readyz: "+want, func() bool {
+		resp, err := http.Get(in.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		if strings.Contains(string(body), "secret") {
+			t.Errorf("%s", body)
+		}
+		return err == nil && (resp.StatusCode == http.StatusOK) == (want == "ok") && strings.Contains(string(body), want)
+	})
+}
+
+// The SQLite file of a running instance is moved away, and back.
+func TestReadyzNamesTheMissingFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "shop.db")
+	in := start(t, Config{Database: "sqlite:" + path})
+	in.becomes(t, "ok")
+	for _, move := range []struct{ from, to, want string }{
+		{path, path + ".away", "An order could not be stored: the file of the database was deleted or replaced"},
+		{path + ".away", path, "ok"},
+	} {
+		if err := os.Rename(move.from, move.to); err != nil {
+			t.Fatal(err)
+		}
+		in.becomes(t, move.want)
 	}
 }
 

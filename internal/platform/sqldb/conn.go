@@ -51,14 +51,19 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 // Driver implements [driver.Connector].
 func (c serverConnector) Driver() driver.Driver { return c.hosts[0].Driver() }
 
-// mysqlConn is what database/sql uses of a connection.
-type mysqlConn interface {
+// baseConn is what database/sql uses of any connection.
+type baseConn interface {
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
 	driver.ExecerContext
 	driver.QueryerContext
 	driver.Pinger
+}
+
+// mysqlConn is what database/sql uses of a connection to a server.
+type mysqlConn interface {
+	baseConn
 	driver.SessionResetter
 	driver.Validator
 	driver.NamedValueChecker

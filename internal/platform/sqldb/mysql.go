@@ -146,6 +146,7 @@ func session() map[string]string {
 		"collation_connection":     "'utf8mb4_general_ci'",
 		"time_zone":                "'+00:00'", // in UTC no hour comes twice
 		"innodb_lock_wait_timeout": "2",        // less than ReadTimeout, which would cut the session
+		"lock_wait_timeout":        "2",        // for tables
 	}
 }
 
@@ -182,6 +183,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
 	slow := c.Clone()
 	delete(slow.Params, longest)
+	delete(slow.Params, "lock_wait_timeout") // a migration that gives up loses its work
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
 	generation := new(atomic.Int64)

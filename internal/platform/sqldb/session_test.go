@@ -35,13 +35,14 @@ func TestSessionsSetWhatTheCodeReliesOn(t *testing.T) {
 	for name, c := range map[string]struct {
 		connector driver.Connector
 		longest   string
-	}{"usual": {d.Usual, "3"}, "single": {d.Single, "3"}, "unhurried": {d.Unhurried, "0"}} {
+		tables    string
+	}{"usual": {d.Usual, "3", "2"}, "single": {d.Single, "3", "2"}, "unhurried": {d.Unhurried, "0", "86400"}} {
 		pool := sql.OpenDB(c.connector)
 		defer pool.Close()
 		for setting, want := range map[string]string{
 			"autocommit": "1", "completion_type": "NO_CHAIN", "sql_safe_updates": "0", "tx_isolation": "READ-COMMITTED",
 			"sql_mode":  "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
-			"time_zone": "+00:00", "innodb_lock_wait_timeout": "2", "idle_transaction_timeout": "2", "max_statement_time": c.longest,
+			"time_zone": "+00:00", "innodb_lock_wait_timeout": "2", "idle_transaction_timeout": "2", "max_statement_time": c.longest, "lock_wait_timeout": c.tables,
 			"character_set_client": "utf8mb4", "character_set_results": "utf8mb4", "character_set_connection": "utf8mb4",
 			"collation_connection": "utf8mb4_general_ci",
 		} {

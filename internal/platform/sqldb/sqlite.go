@@ -6,9 +6,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	sqlitedriver "github.com/glebarez/go-sqlite"
@@ -64,6 +67,9 @@ var sqliteTexts = []struct {
 
 // sqliteClass returns the class of an error of SQLite, and whether err is one.
 func sqliteClass(err error) (Class, bool) {
+	if errors.Is(err, ErrMoved) {
+		return Denied, true
+	}
 	e, ok := errors.AsType[*sqlitedriver.Error](err)
 	if !ok {
 		return None, false
@@ -101,20 +107,64 @@ func openSQLite(file string, access Access) (*Database, error) {
 		q.Set("mode", "rw")
 		q["_pragma"] = slices.DeleteFunc(q["_pragma"], func(p string) bool { return p == "journal_mode(WAL)" })
 	}
-	c := sqliteConnector("file:" + inURI.Replace(file) + "?" + q.Encode())
+	c := sqliteConnector{file, "file:" + inURI.Replace(file) + "?" + q.Encode(), new(atomic.Pointer[fs.FileInfo])}
 	return &Database{Engine: SQLite(), Address: "sqlite:" + file, Usual: c, Single: c, Unhurried: c}, nil
 }
 
-// sqliteConnector is the data source name of a file.
-type sqliteConnector string
+// ErrMoved means that the path of a SQLite file leads to another file than before, or to none. What is written to the first
+// file is lost, and another process sells the same units again. The error is of class [Denied].
+var ErrMoved = errors.New("the file was deleted or replaced after it was opened")
+
+// sqliteConnector opens connections to one file. If the path no longer leads to that file, it opens no connection, and drops
+// those that there are when they leave the pool. A transaction that has begun by then commits.
+type sqliteConnector struct {
+	file, dsn string
+	opened    *atomic.Pointer[fs.FileInfo] // by the first connection
+}
+
+// moved returns [ErrMoved] if the path leads to another file than that of the first connection.
+func (c sqliteConnector) moved() error {
+	opened := c.opened.Load()
+	if opened == nil {
+		return nil
+	}
+	if is, err := os.Stat(c.file); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(*opened, is) {
+		return ErrMoved
+	}
+	return nil
+}
 
 // Connect implements [driver.Connector].
 func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
-	conn, err := c.Driver().Open(string(c))
+	if err := c.moved(); err != nil {
+		return nil, err // SQLite would create an empty file
+	}
+	conn, err := c.Driver().Open(c.dsn)
 	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok && e.Code()&0xff == 14 {
 		err = openError{e}
 	}
-	return conn, err
+	if err != nil {
+		return nil, err
+	}
+	if is, err := os.Stat(c.file); err == nil {
+		c.opened.CompareAndSwap(nil, &is)
+	}
+	return sqliteConn{conn.(baseConn), c}, nil //nolint:errcheck,forcetypeassert // it has all methods
+}
+
+// sqliteConn is a connection of sqliteConnector.
+type sqliteConn struct {
+	baseConn
+
+	of sqliteConnector
+}
+
+// ResetSession implements [driver.SessionResetter]: database/sql calls it when a connection leaves the pool.
+func (c sqliteConn) ResetSession(context.Context) error {
+	if c.of.moved() != nil {
+		return driver.ErrBadConn // and Connect returns the reason
+	}
+	return nil
 }
 
 // openError is an error that [Access] has not foreseen. The text of SQLite speaks of memory.
