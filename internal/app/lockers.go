@@ -78,7 +78,7 @@ func openLockers(ctx context.Context, c Config, store *sqlstore.Store, l locks, 
 			return all, err
 		}
 	}
-	sql, err := store.Locks(sqllock.Config{TTL: leaseTTL, MaxTTL: leaseTTL})
+	sql, err := store.Locks(ctx, sqllock.Config{TTL: leaseTTL, MaxTTL: leaseTTL})
 	if err != nil {
 		return all, err
 	}

@@ -26,7 +26,9 @@ var errUnsent = errors.New("not sent")
 func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	again := func(err error) bool { return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) }
+	again := func(err error) bool { // a server that is crowded leaves the connections that there are
+		return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) || sqldb.Is(err, sqldb.Starting)
+	}
 	return l.inTime(ctx, limited, sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) }))
 }
 

@@ -32,12 +32,12 @@ func TestServerSettingsDoNotMatter(t *testing.T) {
 	if a := auditOf(t, two, "a"); !a.OK() || a.Open != 10 {
 		t.Errorf("%+v %q", a, a.Broken())
 	}
-	locks, err := one.Locks(sqllock.Config{})
+	locks, err := one.Locks(t.Context(), sqllock.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	testbedtest.Closing(t, locks.Close)
-	others, err := two.Locks(sqllock.Config{})
+	others, err := two.Locks(t.Context(), sqllock.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func TestEveryStatementOfATraceHasASpan(t *testing.T) {
 // tracedWork returns what takes a lock, counts timers, and creates a key twice, all by that name.
 func tracedWork(t *testing.T, s *sqlstore.Store) func(ctx context.Context, name string) error {
 	t.Helper()
-	locks, err := s.Locks(sqllock.Config{TTL: time.Minute})
+	locks, err := s.Locks(t.Context(), sqllock.Config{TTL: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
