@@ -51,8 +51,8 @@ func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (
 	return n, nil
 }
 
-// orphans selects open timers of orphaned partitions.
+// orphans selects open timers of orphaned partitions. A heartbeat far in the future is older than a step of the clock.
 func (s *Store) orphans(silent time.Duration, limit int) *query {
-	return s.selectFrom("timeouts_lane", columns).add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at >= "+
-		s.engine.Millis+" - ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, silent.Milliseconds(), page(limit))
+	return s.selectFrom("timeouts_lane", columns).add(" WHERE state = ? AND (lane < ? OR lane > ?) AND lane NOT IN (SELECT lane FROM timeout_lanes WHERE seen_at - "+
+		s.engine.Millis+" BETWEEN ? AND ?) LIMIT ?", timeout.Open, timeout.Base, timeout.Base, -silent.Milliseconds(), silent.Milliseconds(), page(limit))
 }
