@@ -77,11 +77,12 @@ func nodeOf(ctx context.Context, conn *gorm.DB) (node string, err error) {
 	return node, err
 }
 
-// otherNode returns an instance that writes to another node, or nil.
+// otherNode returns an instance that writes to another node, or nil. A claim far in the future is older than a step of the
+// clock.
 func (s *Store) otherNode(conn *gorm.DB, node string) (*OtherNodeError, error) {
 	var rows []struct{ Node, Instance string }
-	err := conn.Raw("SELECT node, instance FROM writing_nodes WHERE node <> ? AND seen_at > "+s.engine.Now+" - ? ORDER BY seen_at DESC LIMIT 1",
-		node, NodeClaimTTL.Microseconds()).Scan(&rows).Error
+	err := conn.Raw("SELECT node, instance FROM writing_nodes WHERE node <> ? AND seen_at - "+s.engine.Now+" BETWEEN ? AND ? ORDER BY seen_at DESC LIMIT 1",
+		node, -NodeClaimTTL.Microseconds(), NodeClaimTTL.Microseconds()).Scan(&rows).Error
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
