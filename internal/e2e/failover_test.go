@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,21 +118,24 @@ func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
 	in, client := spawn(t, "--database", u.String()), customers(t)
 	in.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"sql"}`)
 	// Somebody else has the lease, and renews it.
+	db := testbedtest.OpenSQL(t, database)
+	var renewing sync.WaitGroup
+	defer renewing.Wait()
 	held, release := context.WithCancel(t.Context())
 	defer release()
 	renew := func() error {
-		_, err := testbedtest.OpenSQL(t, database).ExecContext(held, `REPLACE INTO leases (name, owner, fence, forced, since_at, expires_at)
+		_, err := db.ExecContext(held, `REPLACE INTO leases (name, owner, fence, forced, since_at, expires_at)
 			VALUES ('sku:a', 'another', 1, 0, 0, ?)`, time.Now().Add(2*time.Second).UnixMicro())
 		return err
 	}
 	if err := renew(); err != nil {
 		t.Fatal(err)
 	}
-	go func() {
+	renewing.Go(func() {
 		for renew() == nil {
 			<-time.After(200 * time.Millisecond)
 		}
-	}()
+	})
 	const orders = 30
 	done := make(chan []answer)
 	go func() {
