@@ -59,7 +59,7 @@ type expiration struct {
 	blocked map[string][]string     // by id, the SKUs whose rows are locked, ascending; set afresh by run
 }
 
-// run expires those of the orders that are due, and whose rows and stock nobody else has locked.
+// run expires those of the orders that are due, and whose rows and stock no other transaction has locked.
 func (e *expiration) run(tx *gorm.DB) (err error) {
 	e.blocked = make(map[string][]string)
 	rows, err := e.lock(tx)

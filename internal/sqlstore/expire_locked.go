@@ -51,7 +51,7 @@ func (e *expiration) lockStock(tx *gorm.DB, due []*order.Order) (ready []*order.
 	return ready, nil
 }
 
-// lockCounters locks the counters of limits to which the orders return units. It returns the orders of which nobody has locked
+// lockCounters locks the counters of limits to which the orders return units. It returns the orders of which no transaction has locked
 // a counter, and what they add to the counters that there are.
 func (e *expiration) lockCounters(tx *gorm.DB, due []*order.Order) (ready []*order.Order, returned []counter, err error) {
 	var skus []string

@@ -245,7 +245,7 @@ func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
 	return l, nil
 }
 
-// Claim returns the claim of whoever holds the lock of o, with the fence of its lease.
+// Claim returns the claim of the holder of the lock of o, with the fence of its lease.
 func (o Offer) Claim(f dlock.Fence) Claim {
 	c := Claim{SKU: o.SKU, Update: o.Strategy.Update, Fence: f}
 	if c.Update == Fenced {

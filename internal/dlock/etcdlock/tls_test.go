@@ -11,7 +11,7 @@ import (
 )
 
 // TestEtcdThatDemandsTLSAndAUser locks at a server that demands TLS, a certificate and a user, who may be the name in the
-// certificate. Nobody else gets a lock, and no error has a password.
+// certificate. No other client gets a lock, and no error has a password.
 func TestEtcdThatDemandsTLSAndAUser(t *testing.T) {
 	t.Parallel()
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)

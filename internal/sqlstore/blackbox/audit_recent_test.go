@@ -70,7 +70,7 @@ func TestRecentAuditAgreesWithAnAuditOfEverything(t *testing.T) {
 	})
 }
 
-// An audit of what was written since the last one finds each violation there, and goes on finding it.
+// An audit of what was written since the last one finds each violation there, and so does each later audit.
 func TestRecentAuditFindsViolations(t *testing.T) {
 	t.Parallel()
 	const entry = "INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) SELECT sku, order_id, "

@@ -83,7 +83,7 @@ func TestManyOpenOrdersSlowNoLimitedPurchase(t *testing.T) {
 }
 
 // Orders are placed, cancelled, paid and expired, and all counters are deleted again and again. In the end the counters
-// agree with the orders, and nobody has more than the limit.
+// agree with the orders, and no customer has more than the limit.
 func TestCountersAgreeWithTheOrders(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {

@@ -1,5 +1,5 @@
 -- Stands before queue.lua and acquire.lua, and does what they would do with a lock
--- that is free and that nobody waits for, in a third of the time.
+-- that is free and has no waiters, in a third of the time.
 if redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
   local t = redis.call('TIME')
   local time = t[1] .. string.format('%06d', t[2])
