@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/stock"
 )
@@ -115,5 +117,33 @@ func TestRecentAuditFindsViolations(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A user who may only read audits everything each time. With two rights on one table the sums are kept.
+func TestAuditByAUserWhoMayOnlyRead(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	create(t, open(t, shopAs(t, server, "owner", rightsOfRows+", CREATE, ALTER"), "one"), "a", "conditional", 1)
+	auditor, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: shopAs(t, server, "auditor", "SELECT"), Access: sqlstore.AccessRead})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer auditor.Close()
+	second := func() stock.Audit {
+		var audits []stock.Audit
+		for range 2 {
+			if audits, err = auditor.AuditRecent(t.Context(), "a"); err != nil || !audits[0].OK() {
+				t.Fatalf("%+v, %v", audits, err)
+			}
+		}
+		return audits[0]
+	}
+	if a := second(); a.RightTo != 0 || a.Checked != 1 {
+		t.Errorf("by a user who may only read: %+v, want all of it checked again", a)
+	}
+	execAt(t, server, "GRANT INSERT, UPDATE ON "+testbed.DefaultDatabase+".audits TO auditor")
+	if a := second(); a.RightTo == 0 || a.Checked != 0 {
+		t.Errorf("with the rights to remember: %+v, want nothing checked again", a)
 	}
 }
