@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -189,6 +190,38 @@ func TestCancelledCallerReturnsAtOnce(t *testing.T) {
 			err := <-other
 			if end, _ := all.Deadline(); err == nil || time.Until(end) > 100*time.Millisecond {
 				t.Errorf("the other call ended with %v, %v before its deadline", err, time.Until(end))
+			}
+		})
+	}
+}
+
+// A server that accepts no connection costs a call its time limit, and not that of the client's dials.
+func TestCallWithoutAConnectionEndsInTime(t *testing.T) {
+	t.Parallel()
+	script, one := redisx.NewScript("return 1"), redisx.Request{Keys: []string{"k"}}
+	for name, requests := range map[string][]redisx.Request{"one call": {one}, "several calls": {one, one}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stopped, stop := context.WithCancel(t.Context())
+			rdb := redis.NewClient(&redis.Options{
+				DialTimeout: time.Hour, PoolTimeout: time.Hour, MaxRetries: -1, ContextTimeoutEnabled: true,
+				Dialer: func(context.Context, string, string) (net.Conn, error) {
+					<-stopped.Done()
+					return nil, stopped.Err()
+				},
+			})
+			t.Cleanup(func() { stop(); rdb.Close() })
+			ended := make(chan error, 1)
+			go func() {
+				ended <- redisx.NewCaller(rdb, 100*time.Millisecond).RunAll(t.Context(), script, requests)[0].Err
+			}()
+			select {
+			case err := <-ended:
+				if err == nil {
+					t.Error("a call without a connection succeeded")
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("the call outlasts its limit")
 			}
 		})
 	}

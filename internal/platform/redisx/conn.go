@@ -16,23 +16,20 @@ var conns sync.Map
 // calls makes deadlines unique.
 var calls atomic.Uint64
 
-// cut ends the reads whose deadline is end, and reports whether there are any. go-redis drops their connections.
-func cut(end time.Time) (found bool) {
+// cut ends the reads whose deadline is end. go-redis drops their connections.
+func cut(end time.Time) {
 	conns.Range(func(key, _ any) bool {
 		c := key.(*replacedConn) //nolint:errcheck // Nothing else is in it.
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.until.Equal(end) {
-			found = true
 			c.Conn.SetReadDeadline(time.Unix(1, 0)) //nolint:errcheck // It fails if the connection is closed.
 		}
 		return true
 	})
-	return found
 }
 
-// bounded is a context that ends with another one, and has a deadline without a timer. The timer would wake a thread. For
-// go-redis and for a connection the deadline is enough.
+// bounded is a context with a deadline of its own. That of a context which ends sooner than asked would be its parent's.
 type bounded struct {
 	context.Context //nolint:containedctx // It is one.
 
@@ -48,18 +45,21 @@ func leaving(ctx context.Context, end time.Time) (call context.Context, done fun
 		end = own
 	}
 	end = end.Add(time.Duration(calls.Add(1) % 1_000_000))
-	call = bounded{ctx, end}
+	timed, cancel := context.WithDeadline(ctx, end) // go-redis waits for a connection until the context is done
+	call = bounded{timed, end}
 	if ctx.Done() == nil {
-		return call, func() {}
+		return call, cancel
 	}
 	var over atomic.Bool
 	stop := context.AfterFunc(ctx, func() {
-		for !over.Load() && !cut(end) { // it does not read yet
+		for !over.Load() { // it may not read yet, or on several connections
+			cut(end)
 			<-time.After(time.Millisecond)
 		}
 	})
 	return call, func() {
 		over.Store(true)
 		stop()
+		cancel()
 	}
 }
