@@ -24,7 +24,7 @@
 // textbook, and Redis has no record of the claim. The rows make that safe. If the consumer dies or the reply is lost,
 // the overdue scan of package timeout finds the row in 2 to 3 s. A lease in Redis would return the timer later, and
 // cost a second sorted set, a token, and a call per claim. Redis would spend 5.0 µs per timer in batches of 128, where
-// a claim costs 3.2 (BenchmarkDrain).
+// a claim costs 3.2.
 //
 // # Round trips
 //
