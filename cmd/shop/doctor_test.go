@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"example.com/shop/internal/app"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -109,7 +109,7 @@ func withUser(t *testing.T, u string) string {
 // configure sends a command to a server.
 func configure(t *testing.T, u, command string) {
 	t.Helper()
-	rdb, err := redisx.New(u)
+	rdb, err := redisclient.New(u)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/telemetry"
 )
@@ -28,7 +28,7 @@ func examineRedis(ctx context.Context, c Config, opened *closers) []Check {
 		return nil
 	}
 	r := &report{store: "redis"}
-	rdb, err := redisx.New(c.Redis)
+	rdb, err := redisclient.New(c.Redis)
 	if err != nil {
 		r.need("open", "", err, Fail, "check --redis")
 		return r.checks
@@ -121,7 +121,7 @@ func examineRedlock(ctx context.Context, c Config, opened *closers) (all []Check
 		return nil
 	}
 	for u := range strings.SplitSeq(c.Redlock, ",") {
-		rdb, err := redisx.New(u)
+		rdb, err := redisclient.New(u)
 		if err != nil {
 			continue // the lock has the error
 		}

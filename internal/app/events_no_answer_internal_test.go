@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
@@ -29,7 +29,7 @@ func TestOrdersDoNotWaitForEvents(t *testing.T) {
 	if err := store.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rdb, err := redisx.New("redis://" + proxy.Addr() + "/0")
+	rdb, err := redisclient.New("redis://" + proxy.Addr() + "/0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/events/broadcast/redisbus"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -63,7 +63,7 @@ func watchRevocations(ctx context.Context, known *identity.Service, events iter.
 
 // NotifyRevoked notifies the instances that share a Redis that a key was revoked.
 func NotifyRevoked(ctx context.Context, url, prefix string) error {
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		return err
 	}

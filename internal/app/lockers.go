@@ -17,7 +17,7 @@ import (
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/dlock/sqllock"
 	"example.com/shop/internal/dlock/zklock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/sqlstore"
@@ -124,7 +124,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 	var servers []redis.UniversalClient
 	var asked errgroup.Group // no longer than a second about eviction, as servers may be away
 	for u := range strings.SplitSeq(urls, ",") {
-		rdb, err := redisx.New(u)
+		rdb, err := redisclient.New(u)
 		if err != nil {
 			return nil, fmt.Errorf("--redlock: %w", err)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/telemetry"
 )
@@ -36,7 +36,7 @@ func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all
 		client       *redis.UniversalClient
 		instrumented bool // with a span for each command: the others are not of a request
 	}{{&all.locks, true}, {&all.units, true}, {&all.timers, false}, {&all.events, false}} {
-		rdb, err := redisx.New(c.Redis)
+		rdb, err := redisclient.New(c.Redis)
 		if err != nil {
 			return all, fmt.Errorf("--redis: %w", err)
 		}

@@ -12,7 +12,7 @@ import (
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/platform/zookeeper"
 )
@@ -78,7 +78,7 @@ func ValidRedis(u string) error {
 	if u == "" {
 		return nil
 	}
-	client, err := redisx.New(u)
+	client, err := redisclient.New(u)
 	if err != nil {
 		return fmt.Errorf("--redis: %w", err)
 	}
@@ -97,7 +97,7 @@ func ValidRedlock(urls string) error {
 		if err != nil {
 			return errors.New("--redlock: want URLs like redis://USER:PASSWORD@HOST:6379/0, separated by commas")
 		}
-		client, err := redisx.New(u)
+		client, err := redisclient.New(u)
 		if err != nil {
 			return fmt.Errorf("--redlock: %w", err)
 		}

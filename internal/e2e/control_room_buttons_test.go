@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -190,7 +190,7 @@ func (p *roomPage) breakStore(store string, f trip) {
 func redisIsBroken(t *testing.T, p *roomPage) {
 	t.Helper()
 	first, second := p.setting("shop-1", "SHOP_REDIS"), p.setting("shop-2", "SHOP_REDIS")
-	rdb, err := redisx.New(first)
+	rdb, err := redisclient.New(first)
 	must(t, err)
 	defer rdb.Close()
 	kept := func() (kept bool) {

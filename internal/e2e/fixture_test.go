@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
@@ -55,7 +55,7 @@ func (s stage) three(t *testing.T, more ...string) (all [3]*instance) {
 // those of the instances, so it keeps them on a machine that was paused.
 func (s stage) locks(t *testing.T) *redislock.Locker {
 	t.Helper()
-	rdb, err := redisx.New(s.redis)
+	rdb, err := redisclient.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}

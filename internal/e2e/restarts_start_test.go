@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -121,7 +121,7 @@ func user(t *testing.T, server *testbed.Redis, name string, rules ...any) string
 
 func redisDo(t *testing.T, address string, args ...any) {
 	t.Helper()
-	rdb, err := redisx.New(address)
+	rdb, err := redisclient.New(address)
 	if err != nil {
 		t.Fatal(err)
 	}

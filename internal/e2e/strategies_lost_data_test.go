@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock/etcdlock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/platform/zookeeper"
@@ -152,7 +152,7 @@ func empty(t *testing.T, urls ...string) func(context.Context) error {
 	t.Helper()
 	var servers []redis.UniversalClient
 	for _, u := range urls {
-		rdb, err := redisx.New(u)
+		rdb, err := redisclient.New(u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -88,7 +88,7 @@ func TestLuaThroughFaults(t *testing.T) {
 	}
 	units := int64(testbedtest.Size(120, 20_000))
 	all[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", fmt.Sprintf(`{"on_hand":%d,"strategy":"lua"}`, units))
-	rdb, err := redisx.New(s.redis)
+	rdb, err := redisclient.New(s.redis)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -88,7 +88,7 @@ func TestCommandsPerRefusal(t *testing.T) {
 // Limiter with a lease of the semaphore for each operation. The ratio is local
 // permits per lease.
 func BenchmarkTake(b *testing.B) {
-	rdb, err := redisx.New(testbedtest.Redis(b))
+	rdb, err := redisclient.New(testbedtest.Redis(b))
 	if err != nil {
 		b.Fatal(err)
 	}

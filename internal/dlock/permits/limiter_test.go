@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/dlock/permits/redispermits"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -88,7 +88,7 @@ func shared(t testing.TB, rdb redis.UniversalClient, key string) permits.Store {
 
 func joinWith(t testing.TB, url, key string, cfg permits.Config) *member {
 	t.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@
 //
 // The client needs ContextTimeoutEnabled: otherwise a silent network blocks a pipeline for the read timeout. It needs
 // MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. Clients
-// without these options are refused by [New]; redisx.New sets both.
+// without these options are refused by [New]; redisclient.New sets both.
 //
 // The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a
 // Cluster Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age

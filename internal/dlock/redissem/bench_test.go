@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/redissem"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // BenchmarkSemaphore takes one permit and releases it. Each goroutine has a key of its own, or 32 goroutines of one
 // client share a key with 4 permits.
 func BenchmarkSemaphore(b *testing.B) {
-	rdb, err := redisx.New(testbedtest.Redis(b))
+	rdb, err := redisclient.New(testbedtest.Redis(b))
 	if err != nil {
 		b.Fatal(err)
 	}

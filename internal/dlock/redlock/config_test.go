@@ -8,7 +8,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"example.com/shop/internal/dlock/redlock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -20,7 +20,7 @@ func TestNewRefuses(t *testing.T) {
 			Addr: "127.0.0.1:4", MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 		})
 		defer careless.Close()
-		cluster, err := redisx.New("redis+cluster://127.0.0.1:5")
+		cluster, err := redisclient.New("redis+cluster://127.0.0.1:5")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/redlock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -68,7 +68,7 @@ func settle(tb testing.TB, rdb redis.UniversalClient) {
 
 func client(tb testing.TB, url string) redis.UniversalClient {
 	tb.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -93,6 +93,6 @@
 //
 // # Clients
 //
-// Clients need ContextTimeoutEnabled and MaxRetries -1, as redisx.New sets them. Otherwise a silent server delays every
+// Clients need ContextTimeoutEnabled and MaxRetries -1, as redisclient.New sets them. Otherwise a silent server delays every
 // call by the read timeout, and a repeated release reports a loss that did not happen.
 package redlock

@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -42,7 +42,7 @@ func BenchmarkEvents(b *testing.B) {
 	var publishers []*events.Publisher
 	var listeners []*events.Listener
 	for i := range 3 {
-		rdb, err := redisx.New(server.URL())
+		rdb, err := redisclient.New(server.URL())
 		if err != nil {
 			b.Fatal(err)
 		}

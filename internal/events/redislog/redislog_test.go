@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/eventstest"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 // client returns a client until the test ends.
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/httpapi/ratelimit"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func rates(t testing.TB, url string, cfg ratelimit.Config) *ratelimit.Limiter {
 	t.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ var errGone = errors.New("gone")
 func TestRatesShareRoundTrips(t *testing.T) {
 	t.Parallel()
 	const callers = 600
-	rdb, err := redisx.New(testbedtest.Redis(t) + unhurried)
+	rdb, err := redisclient.New(testbedtest.Redis(t) + unhurried)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,8 @@ var ErrUnsent = errors.New("redisx: not sent")
 // with a round trip per call. A Caller has a pipeline for each master of a cluster, so that calls for one master do not
 // wait for another. Without a cluster it has one.
 //
-// A caller returns when its context ends. Then a call that was sent has an unknown outcome. In two cases a lone caller that
-// is cancelled waits for the reply, at most until its deadline: with a client that [New] has not made, and with a timeout
-// beyond the read timeout of the client.
+// A caller returns when its context ends. Then a call that was sent has an unknown outcome. If the connections of the client
+// are not [Interruptible], a lone caller that is cancelled waits for the reply, at most until its deadline.
 type Caller struct {
 	rdb     redis.UniversalClient
 	cluster *redis.ClusterClient // nil unless rdb is one

@@ -2,6 +2,7 @@ package redisx
 
 import (
 	"context"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,16 +11,45 @@ import (
 // go-redis passes the deadline of a context to the connection, and ignores its cancellation during a read. Each call
 // has a deadline of its own. So the deadline of a cancelled call identifies the connection that it reads from.
 
-// conns are the open connections of all clients of [New].
+// conns are the open connections that [Interruptible] has returned.
 var conns sync.Map
 
 // calls makes deadlines unique.
 var calls atomic.Uint64
 
+// interruptible is a connection whose reads the end of a context ends.
+type interruptible struct {
+	net.Conn
+
+	mu    sync.Mutex
+	until time.Time // the deadline of a read
+}
+
+// Interruptible returns conn, so that a lone call of a [Caller] that is cancelled ends its read.
+func Interruptible(conn net.Conn) net.Conn {
+	c := &interruptible{Conn: conn}
+	conns.Store(c, nil)
+	return c
+}
+
+// SetReadDeadline implements [net.Conn]. It is how a cancelled call finds its connection.
+func (c *interruptible) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.until = t
+	return c.Conn.SetReadDeadline(t)
+}
+
+// Close implements [net.Conn].
+func (c *interruptible) Close() error {
+	conns.Delete(c)
+	return c.Conn.Close()
+}
+
 // cut ends the reads whose deadline is end. go-redis drops their connections.
 func cut(end time.Time) {
 	conns.Range(func(key, _ any) bool {
-		c := key.(*replacedConn) //nolint:errcheck // Nothing else is in it.
+		c := key.(*interruptible) //nolint:errcheck // Nothing else is in it.
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.until.Equal(end) {

@@ -1,4 +1,4 @@
-// Package redisx has the Redis client, script calls, subscriptions and notifications that all primitives on Redis
+// Package redisx has the script calls, subscriptions and notifications that all primitives on Redis
 // use.
 //
 // A lone caller of a script sends it itself, and concurrent callers share round trips. A cancelled caller returns at
@@ -6,6 +6,6 @@
 //
 // By default, a client of go-redis repeats a command whose reply was lost three times. Then a lock that was taken
 // is reported as held by another caller, and a message is sent twice. The client also waits for a reply as long as
-// its own timeouts allow, and ignores its caller's context. [New] returns a client that does neither, and [Check]
-// refuses other clients. Callers repeat a request themselves if that is safe.
+// its own timeouts allow, and ignores its caller's context. [Check] refuses such clients, and package redisclient opens
+// others. Callers repeat a request themselves if that is safe.
 package redisx

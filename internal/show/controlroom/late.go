@@ -8,7 +8,7 @@ import (
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/events/redislog"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/show/lab"
 	"example.com/shop/internal/stock"
 )
@@ -56,7 +56,7 @@ func (r *Room) holdLate(ctx context.Context, sku string, s stock.Strategy) {
 }
 
 func (r *Room) publishLate(ctx context.Context, sku string, s stock.Strategy) error {
-	rdb, err := redisx.New(r.stores.Redis)
+	rdb, err := redisclient.New(r.stores.Redis)
 	if err != nil {
 		return err
 	}

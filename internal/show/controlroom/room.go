@@ -16,7 +16,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/show/buyers"
 	"example.com/shop/internal/show/fleet"
@@ -125,7 +125,7 @@ func (r *Room) open(ctx context.Context) (err error) {
 		return err
 	}
 	if r.stores.Own {
-		if r.redis, err = redisx.New(r.stores.Redis); err != nil {
+		if r.redis, err = redisclient.New(r.stores.Redis); err != nil {
 			return err
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -36,7 +36,7 @@ func (r *Room) openProbe(ctx context.Context) (err error) {
 	if err := r.probe.connect(ctx, r.stores); err != nil {
 		return err
 	}
-	if r.probe.rdb, err = redisx.New(r.probe.env.Redis); err != nil {
+	if r.probe.rdb, err = redisclient.New(r.probe.env.Redis); err != nil {
 		return err
 	}
 	r.probe.books, err = sqlstore.Open(ctx, sqlstore.Config{URL: r.probe.env.Database, Instance: "room", Connections: 1, Access: sqlstore.AccessRead})

@@ -9,7 +9,7 @@ import (
 
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/platform/backoff"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 )
 
 const fairnessTTL = 5 * time.Second // long enough for a busy machine: no lease expires
@@ -21,7 +21,7 @@ const fairnessHold = time.Millisecond
 // most grants of others for which it waited. The grants are counted in Redis, by a command that is no script.
 func fairnessWorker(ctx context.Context, w *Worker) {
 	grants := must(strconv.ParseInt(w.Task["grants"], 10, 64))
-	rdb := must(redisx.New(w.Task["redis"]))
+	rdb := must(redisclient.New(w.Task["redis"]))
 	defer rdb.Close()
 	take := takeBy(ctx, rdb, w.Task["mode"])
 	counter := "grants:" + w.Task["mode"]

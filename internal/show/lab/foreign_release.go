@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/stock"
 )
 
@@ -158,7 +158,7 @@ func (c *scene) last(ctx context.Context, free bool, b, third *holder) {
 
 // acquireTextbook returns a lease of the textbook lock of a task.
 func acquireTextbook(ctx context.Context, w *Worker, sku string) *dlock.Lease {
-	rdb := must(redisx.New(w.Task["redis"]))
+	rdb := must(redisclient.New(w.Task["redis"]))
 	l := textbookLock{rdb: rdb, ttl: w.duration("ttl"), compare: w.Task["lock"] == lockCompare}
 	return l.acquire(ctx, stock.LockKey(sku))
 }

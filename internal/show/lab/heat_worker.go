@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/stock"
 )
 
@@ -19,7 +19,7 @@ import (
 func heatWorker(ctx context.Context, w *Worker) {
 	store := w.store(ctx)
 	defer store.Close()
-	locker := must(redislock.New(must(redisx.New(w.Task["redis"])), redislock.Config{}))
+	locker := must(redislock.New(must(redisclient.New(w.Task["redis"])), redislock.Config{}))
 	repeats := &repeats{}
 	orders := order.NewService(store, stock.NewStrategies(stock.Lockers{Redis: locker}), order.Config{Observer: repeats})
 	number := must(strconv.Atoi(w.Task["number"]))

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/dlock/redlock"
 	"example.com/shop/internal/platform/backoff"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 )
 
 // pointLost is the point at which a worker is notified that its lease is lost. The value is the reason.
@@ -45,12 +45,12 @@ func (w *Worker) locker() locker {
 	ttl, hold, prefix := w.duration("ttl"), w.duration("max-hold"), w.Task["prefix"]
 	var clients []redis.UniversalClient
 	for address := range strings.FieldsSeq(w.Task["servers"]) {
-		clients = append(clients, must(redisx.New(address)))
+		clients = append(clients, must(redisclient.New(address)))
 	}
 	if len(clients) > 0 {
 		return must(redlock.New(clients, redlock.Config{TTL: ttl, MaxHold: hold, Settle: w.duration("settle"), Prefix: prefix}))
 	}
-	return must(redislock.New(must(redisx.New(w.Task["redis"])), redislock.Config{TTL: ttl, MaxHold: hold, Prefix: prefix}))
+	return must(redislock.New(must(redisclient.New(w.Task["redis"])), redislock.Config{TTL: ttl, MaxHold: hold, Prefix: prefix}))
 }
 
 // duration returns a duration of the task, or 0 if it has none of that name.

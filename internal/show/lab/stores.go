@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/show/buyers"
 	"example.com/shop/internal/show/fleet"
@@ -51,7 +51,7 @@ func (r *Run) openOn(ctx context.Context, database, what string) *stores {
 
 // client returns a client of a Redis.
 func (r *Run) client(address string) redis.UniversalClient {
-	rdb := must(redisx.New(address))
+	rdb := must(redisclient.New(address))
 	r.Defer(rdb.Close)
 	return rdb
 }

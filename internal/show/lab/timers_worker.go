@@ -11,7 +11,7 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/backoff"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/sqlstore"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
@@ -83,7 +83,7 @@ func (w *Worker) timerPlace(store *sqlstore.Store) (timerPlace, *sqlstore.Store)
 	if w.Task["kind"] == inMemory {
 		return &memoryTimers{}, store
 	}
-	rdb := must(redisx.New(w.Task["redis"]))
+	rdb := must(redisclient.New(w.Task["redis"]))
 	if w.Task["kind"] == inSet {
 		return setTimers{textbook.Queue{Redis: rdb, Key: "due:" + w.Task["sku"]}}, store
 	}

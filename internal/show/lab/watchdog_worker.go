@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/platform/backoff"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 )
 
 // pointRenewed is reported for each renewal of a textbook watchdog.
@@ -20,7 +20,7 @@ func watchdogWorker(ctx context.Context, w *Worker) {
 		return
 	}
 	ttl := w.duration("ttl")
-	rdb := must(redisx.New(w.Task["redis"]))
+	rdb := must(redisclient.New(w.Task["redis"]))
 	defer rdb.Close()
 	w.Stops(pointReady, "")
 	key := "textbook:" + w.Task["key"]

@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
@@ -23,7 +23,7 @@ import (
 // ownRedis returns a client of a Redis of this test's own.
 func ownRedis(t testing.TB) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisx.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() + "?read_timeout=1m")
+	rdb, err := redisclient.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL() + "?read_timeout=1m")
 	if err != nil {
 		t.Fatal(err)
 	}

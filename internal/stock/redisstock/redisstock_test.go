@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock"
@@ -35,7 +35,7 @@ func servers(t *testing.T, f func(t *testing.T, rdb redis.UniversalClient)) {
 
 func client(t *testing.T, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisx.New(url + "?read_timeout=1m") // what bounds a call is Config.Timeout
+	rdb, err := redisclient.New(url + "?read_timeout=1m") // what bounds a call is Config.Timeout
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/stock/waitlist"
 )
@@ -43,7 +43,7 @@ func connect(t *testing.T, url string, ttl time.Duration) services {
 	if ttl == calm {
 		url, cfg = url+"?read_timeout=1m", redislock.Config{TTL: calm, Timeout: 6 * time.Second}
 	}
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

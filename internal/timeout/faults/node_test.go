@@ -12,7 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/timeout"
 	"example.com/shop/internal/timeout/redisindex"
@@ -56,7 +56,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if err != nil {
 		return nil, err
 	}
-	if n.rdb, err = redisx.New(cfg.Redis); err != nil {
+	if n.rdb, err = redisclient.New(cfg.Redis); err != nil {
 		return nil, err
 	}
 	index, err := redisindex.New(n.rdb, redisindex.Config{Shards: 2, Timeout: time.Second})

@@ -13,7 +13,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -39,7 +39,7 @@ var Answers = []error{redis.Nil, redis.ErrPoolTimeout}
 // Client returns a client that is closed at the end of the test.
 func Client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"example.com/shop/internal/events/broadcast"
 	"example.com/shop/internal/events/broadcast/broadcasttest"
 	"example.com/shop/internal/events/broadcast/redisbus"
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -31,7 +31,7 @@ func (silent) Printf(context.Context, string, ...any) {}
 // client returns a client until the test ends.
 func client(t testing.TB, url string) redis.UniversalClient {
 	t.Helper()
-	rdb, err := redisx.New(url)
+	rdb, err := redisclient.New(url)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,17 @@
-package redisx
+package redisclient
 
 import (
 	"context"
 	"errors"
 	"net"
-	"sync"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"syscall"
-	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"example.com/shop/internal/platform/redisx"
 )
 
 // replacing is a hook of a client of one address, where another server may have taken over. If a reply says [WrongServer],
@@ -17,7 +19,7 @@ import (
 // refusal, and only for one wording of one error.
 type replacing struct{ latest *atomic.Int64 } // generation of connections
 
-var errReplaced = errors.New("redisx: the connection led to a server that does not serve")
+var errReplaced = errors.New("redisclient: the connection led to a server that does not serve")
 
 // DialHook implements [redis.Hook].
 func (r replacing) DialHook(next redis.DialHook) redis.DialHook {
@@ -27,9 +29,7 @@ func (r replacing) DialHook(next redis.DialHook) redis.DialHook {
 		if err != nil {
 			return nil, err
 		}
-		c := &replacedConn{Conn: conn, latest: r.latest, generation: generation}
-		conns.Store(c, nil)
-		return c, nil
+		return &replacedConn{Conn: redisx.Interruptible(conn), raw: conn, latest: r.latest, generation: generation}, nil
 	}
 }
 
@@ -40,11 +40,11 @@ func (r replacing) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		err := next(ctx, cmd)
 		if err != nil {
 			r.check(generation, err)
-		} else if call, ok := cmd.(Once); ok { // perhaps of a script that serves several calls, and has an error for each
+		} else if call, ok := cmd.(redisx.Once); ok { // perhaps of a script that serves several calls, and has an error for each
 			replies, _ := call.Val().([]any)
 			for _, reply := range replies {
 				if failed, ok := reply.(error); ok {
-					r.check(generation, unmarked(failed))
+					r.check(generation, failed)
 				}
 			}
 		}
@@ -78,25 +78,9 @@ func (r replacing) check(generation int64, err error) {
 type replacedConn struct {
 	net.Conn
 
+	raw        net.Conn
 	latest     *atomic.Int64
 	generation int64
-
-	mu    sync.Mutex
-	until time.Time // the deadline of a read
-}
-
-// SetReadDeadline implements [net.Conn]. It is how a cancelled call finds its connection.
-func (c *replacedConn) SetReadDeadline(t time.Time) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.until = t
-	return c.Conn.SetReadDeadline(t)
-}
-
-// Close implements [net.Conn].
-func (c *replacedConn) Close() error {
-	conns.Delete(c)
-	return c.Conn.Close()
 }
 
 // SyscallConn implements [syscall.Conn]: the pool asks for it before it lends a connection, and drops one that fails.
@@ -104,7 +88,7 @@ func (c *replacedConn) SyscallConn() (syscall.RawConn, error) {
 	if c.generation != c.latest.Load() {
 		return nil, errReplaced
 	}
-	if conn, ok := c.Conn.(syscall.Conn); ok {
+	if conn, ok := c.raw.(syscall.Conn); ok {
 		return conn.SyscallConn()
 	}
 	return unread{}, nil
@@ -115,3 +99,24 @@ type unread struct{ syscall.RawConn }
 
 // Read implements [syscall.RawConn].
 func (unread) Read(func(uintptr) bool) error { return nil }
+
+// wrongServer are the codes of errors by which a server says that it is not, or no longer, the one that serves.
+var wrongServer = []string{
+	"READONLY",    // a replica
+	"MASTERDOWN",  // a replica without its master
+	"NOREPLICAS",  // a master that has lost its replicas
+	"CLUSTERDOWN", // a node of a minority, or outside of a cluster
+	"LOADING",     // a server that has just started
+}
+
+// WrongServer reports whether err is a server's statement that another server, or none, takes the request. A script may
+// add text before the code, and so may a proxy.
+func WrongServer(err error) bool {
+	if _, ok := err.(redis.Error); !ok { //nolint:errorlint // It is asked for each reply, and go-redis wraps no replies.
+		return false
+	}
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "!"), "ERR ")
+	return slices.ContainsFunc(wrongServer, func(code string) bool {
+		return strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ")
+	})
+}

@@ -1,4 +1,9 @@
-package redisx
+// Package redisclient opens clients of Redis by URL.
+//
+// By default, a client of go-redis repeats a command whose reply was lost three times. The client also waits for a reply as
+// long as its own timeouts allow, and ignores its caller's context. [New] returns a client that does neither, and that
+// leaves a server which says that it does not serve.
+package redisclient
 
 import (
 	"errors"
@@ -16,7 +21,7 @@ import (
 // errAddress does not repeat the address, which may have a password.
 var errAddress = errors.New("want redis://USER:PASSWORD@HOST:6379/0, redis+sentinel://HOST:26379,.../MASTER or redis+cluster://HOST:6379,HOST:6379, with rediss for TLS")
 
-// New returns a client that [Check] accepts, for
+// New returns a client that [redisx.Check] accepts, for
 //
 //	redis://USER:PASSWORD@HOST:PORT/DB                           one server
 //	redis+sentinel://USER:PASSWORD@HOST:PORT,HOST:PORT/MASTER    the master of that name, by its sentinels
@@ -93,27 +98,4 @@ func replacingConnections(rdb *redis.Client) *redis.Client {
 
 func disabled() *maintnotifications.Config {
 	return &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-}
-
-// Check refuses a client that repeats commands by itself or ignores deadlines. It reads the options of the clients it
-// knows; a wrapper answers for itself.
-func Check(rdb redis.UniversalClient) error {
-	var retries int
-	var deadlines bool
-	switch c := rdb.(type) {
-	case *redis.Client:
-		retries, deadlines = c.Options().MaxRetries, c.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
-		retries, deadlines = c.Options().MaxRetries, c.Options().ContextTimeoutEnabled
-	default:
-		return nil
-	}
-	var errs []error
-	if retries > 0 {
-		errs = append(errs, errors.New("the client repeats commands by itself: set MaxRetries to -1"))
-	}
-	if !deadlines {
-		errs = append(errs, errors.New("the client ignores the deadlines of contexts: set ContextTimeoutEnabled"))
-	}
-	return errors.Join(errs...)
 }

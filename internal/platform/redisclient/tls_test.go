@@ -1,4 +1,4 @@
-package redisx_test
+package redisclient_test
 
 import (
 	"strings"
@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -21,7 +21,7 @@ func TestRedisThatDemandsTLS(t *testing.T) {
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
 	alone := testbedtest.SecureRedis(t, c)
 	cluster := testbedtest.SecureRedis(t, c, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
-	slots, err := redisx.New("rediss://" + user + cluster + "?" + c.Both())
+	slots, err := redisclient.New("rediss://" + user + cluster + "?" + c.Both())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestRedisThatDemandsTLS(t *testing.T) {
 		"rediss://shop:wrong@" + alone + "?" + c.Both():             "WRONGPASS",
 		strings.Replace(testbedtest.Redis(t), "redis", "rediss", 1): "has TLS at this port if and only if",
 	} {
-		rdb, err := redisx.New(url)
+		rdb, err := redisclient.New(url)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestSentinelsWithAPasswordOfTheirOwn(t *testing.T) {
 			"?sentinel-user=watcher&sentinel-password=" + testbedtest.EscapedPassword: true,
 			"?sentinel-user=watcher&sentinel-password=wrong":                          false, "": false,
 		} {
-			rdb, err := redisx.New(base + params)
+			rdb, err := redisclient.New(base + params)
 			if err != nil {
 				t.Fatal(err)
 			}

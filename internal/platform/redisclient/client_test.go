@@ -1,10 +1,9 @@
-package redisx_test
+package redisclient_test
 
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
-
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/redisx"
 )
 
@@ -27,7 +26,7 @@ func TestNewByURL(t *testing.T) {
 		"redis://h:1/2?max_retries=3&unknown=1": false,
 		"rediss://h:1?skip_verify=true":         false, // go-redis would not check the server
 	} {
-		rdb, err := redisx.New(address)
+		rdb, err := redisclient.New(address)
 		if (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -38,30 +37,5 @@ func TestNewByURL(t *testing.T) {
 			t.Errorf("%s: Check refuses the client: %v", address, err)
 		}
 		rdb.Close()
-	}
-}
-
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		retries   int
-		deadlines bool
-		ok        bool
-	}{
-		"as required":       {-1, true, true},
-		"defaults":          {0, false, false},
-		"repeats":           {3, true, false},
-		"ignores deadlines": {-1, false, false},
-	} {
-		one := redis.NewClient(&redis.Options{MaxRetries: c.retries, ContextTimeoutEnabled: c.deadlines})
-		cluster := redis.NewClusterClient(&redis.ClusterOptions{
-			Addrs: []string{"127.0.0.1:1"}, MaxRetries: c.retries, ContextTimeoutEnabled: c.deadlines,
-		})
-		for _, rdb := range []redis.UniversalClient{one, cluster} {
-			if err := redisx.Check(rdb); (err == nil) != c.ok {
-				t.Errorf("%s: Check(%T) = %v", name, rdb, err)
-			}
-			rdb.Close()
-		}
 	}
 }

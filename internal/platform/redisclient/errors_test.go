@@ -1,4 +1,4 @@
-package redisx_test
+package redisclient_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -57,7 +58,7 @@ func TestWrongServerIsLeft(t *testing.T) {
 					ask(t, admin, args...)
 				}
 				err := set(t.Context(), rdb)
-				if err == nil || !strings.Contains(err.Error(), code+" ") || redisx.WrongServer(err) != c.wrong || !redisx.Refused(err) {
+				if err == nil || !strings.Contains(err.Error(), code+" ") || redisclient.WrongServer(err) != c.wrong || !redisx.Refused(err) {
 					t.Fatalf("the first call: %v; want %s, of the wrong server: %v", err, code, c.wrong)
 				}
 				if err := set(t.Context(), rdb); (err == nil) != c.wrong {
@@ -88,7 +89,7 @@ func TestCallsTogetherLeaveTheWrongServer(t *testing.T) {
 	proxy.Lead(next.Addr())
 	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
 	for _, err := range call() {
-		if !redisx.WrongServer(err) {
+		if !redisclient.WrongServer(err) {
 			t.Errorf("a first call: %v, want READONLY", err)
 		}
 	}
@@ -110,7 +111,7 @@ func TestWrongServerIsLeftOverTLS(t *testing.T) {
 	}
 	proxy.Lead(next.Addr())
 	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
-	if err := set(t.Context(), rdb); !redisx.WrongServer(err) {
+	if err := set(t.Context(), rdb); !redisclient.WrongServer(err) {
 		t.Errorf("the first call: %v, want READONLY", err)
 	}
 	if err := set(t.Context(), rdb); err != nil {
@@ -138,7 +139,7 @@ func TestErrorsPageOfRedis(t *testing.T) {
 	}
 	rows := regexp.MustCompile(`(?m)^\| Redis \| ([A-Z]+) \| [^|]+ \| ([^|]+) \| (yes|no) \|$`).FindAllStringSubmatch(string(page), -1)
 	for _, m := range rows {
-		wrong := redisx.WrongServer(reply(m[1] + " text"))
+		wrong := redisclient.WrongServer(reply(m[1] + " text"))
 		if want := map[bool]string{true: "replaced", false: "kept"}[wrong]; m[2] != want {
 			t.Errorf("%s: the page has %q, the code %q", m[1], m[2], want)
 		}

@@ -1,0 +1,9 @@
+package redisclient_test
+
+import (
+	"testing"
+
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }
