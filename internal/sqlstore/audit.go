@@ -79,7 +79,7 @@ func (s *Store) Audit(ctx context.Context, sku string) ([]stock.Audit, error) {
 		return rows, err
 	})
 	if err == nil {
-		s.remember(ctx, right)
+		err = s.remember(ctx, right)
 	}
 	return audits, err
 }

@@ -3,11 +3,13 @@ package sqlstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"gorm.io/gorm"
 
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -85,7 +87,7 @@ func (s *Store) AuditRecent(ctx context.Context, sku string) ([]stock.Audit, err
 		return rows, err
 	})
 	if err == nil {
-		s.remember(ctx, right)
+		err = s.remember(ctx, right)
 	}
 	return audits, err
 }
@@ -177,16 +179,23 @@ func (s *Store) auditText(query string) string {
 	return fill.Replace(strings.ReplaceAll(strings.TrimSpace(query), "{recent}", recentOrders))
 }
 
-// remember stores checkpoints. The next audit checks more if it fails.
-func (s *Store) remember(ctx context.Context, right []checkpoint) {
-	var c script
-	args := make([]any, 0, 8*len(right))
-	for _, r := range right {
-		args = append(args, r.SKU, r.LedgerID, r.Version, r.Stocked, r.OnHand, r.Reserved, r.Fence, r.CheckedAt)
-	}
-	c.insert("audits (sku, ledger_id, version, stocked, on_hand, reserved, fence, checked_at)", "(?, ?, ?, ?, ?, ?, ?, ?)", args)
-	if len(right) > 0 {
+// remember stores checkpoints. If the database does not let it, the next audit checks more.
+func (s *Store) remember(ctx context.Context, right []checkpoint) error {
+	for some := range slices.Chunk(right, maxRows) {
+		var c script
+		var args []any
+		for _, r := range some {
+			args = append(args, r.SKU, r.LedgerID, r.Version, r.Stocked, r.OnHand, r.Reserved, r.Fence, r.CheckedAt)
+		}
+		c.insert("audits (sku, ledger_id, version, stocked, on_hand, reserved, fence, checked_at)", "(?, ?, ?, ?, ?, ?, ?, ?)", args)
 		c.texts[0] += s.engine.Upsert("sku", "ledger_id", "version", "stocked", "on_hand", "reserved", "fence", "checked_at")
-		_ = s.writing(ctx, func() error { return s.run(s.db.WithContext(ctx), &c) })
+		err := s.writing(ctx, func() error { return s.run(s.db.WithContext(ctx), &c) })
+		if sqldb.Unable(err) || sqldb.Is(err, sqldb.ReadOnly) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("store what the audit found right: %w", err)
+		}
 	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package blackbox_test
 
 import (
+	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -118,6 +120,53 @@ func TestRecentAuditFindsViolations(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The sums of more SKUs than one statement has parameters for are kept.
+func TestAuditOfManySKUsIsRemembered(t *testing.T) {
+	t.Parallel()
+	const skus = 4200 // of 8 parameters each
+	engines(t, func(t *testing.T, url string) {
+		raw := new(handle)
+		s := open(t, url, "one", raw)
+		rows := make([]string, skus)
+		for i := range rows {
+			rows[i] = fmt.Sprintf("('%d', 'conditional', 0, 0, 1, 0, '', 0)", i)
+		}
+		err := raw.db.Exec("INSERT INTO skus (sku, strategy, on_hand, reserved, version, fence, fence_owner, created_at) VALUES " + strings.Join(rows, ", ")).Error
+		if err != nil {
+			t.Fatal(err)
+		}
+		for round := range 2 {
+			audits, err := s.AuditRecent(t.Context(), "")
+			if err != nil || len(audits) != skus {
+				t.Fatalf("%d audits, %v", len(audits), err)
+			}
+			for _, a := range audits {
+				if a.RightAt.IsZero() != (round == 0) {
+					t.Fatalf("round %d: %+v", round, a)
+				}
+			}
+		}
+	})
+}
+
+// An audit that cannot keep its sums says so, unless the database does not let its user.
+func TestAuditThatCannotRememberFails(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		raw := new(handle)
+		s := open(t, url, "one", raw)
+		create(t, s, "a", "conditional", 1)
+		if err := raw.db.Exec("ALTER TABLE audits ADD COLUMN other INTEGER NOT NULL DEFAULT 0 CHECK (other > 0)").Error; err != nil {
+			t.Fatal(err)
+		}
+		for name, audit := range map[string]func(context.Context, string) ([]stock.Audit, error){"recent": s.AuditRecent, "everything": s.Audit} {
+			if _, err := audit(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "store what the audit found right: ") {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	})
 }
 
 // A user who may only read audits everything each time. With two rights on one table the sums are kept.
