@@ -1,6 +1,7 @@
 package storeurl
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -11,6 +12,8 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -101,30 +104,50 @@ func Refused(err error) bool {
 	return ok && op.Op == "remote error"
 }
 
-// Shake tries TLS with the first server that can be reached. The error says what to change. It is nil without TLS, and
-// if no server answers.
+// Shake tries TLS with all servers at once, for up to 3 s. It is nil without TLS, if one accepts, and if none answers.
+// Otherwise the error is that of the first server of the list that refuses, and says what to change.
 func (u URL) Shake(ctx context.Context) error {
 	if u.TLS == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	for _, host := range u.Hosts {
-		conn, err := (&tls.Dialer{Config: u.TLS}).DialContext(ctx, "tcp", host)
-		if err == nil {
-			// With TLS 1.3 a server refuses the certificate of the client after the handshake.
-			err = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+	var (
+		accepted atomic.Bool
+		refusals = make([]error, len(u.Hosts))
+		attempts sync.WaitGroup
+	)
+	for i, host := range u.Hosts {
+		attempts.Go(func() {
+			err := u.shake(ctx, host)
 			if err == nil {
-				_, err = conn.Read(make([]byte, 1))
+				accepted.Store(true)
+				cancel() // no other attempt matters
+			} else if hint := mismatch(err); hint != "" {
+				refusals[i] = fmt.Errorf("%s: %w: %s", host, err, hint)
 			}
-			_ = conn.Close()
-			if !Refused(err) {
-				return nil
-			}
-		}
-		if hint := mismatch(err); hint != "" {
-			return fmt.Errorf("%s: %w: %s", host, err, hint)
-		}
+		})
+	}
+	attempts.Wait()
+	if accepted.Load() {
+		return nil
+	}
+	return cmp.Or(refusals...)
+}
+
+// shake returns nil if host accepts TLS.
+func (u URL) shake(ctx context.Context, host string) error {
+	conn, err := (&tls.Dialer{Config: u.TLS}).DialContext(ctx, "tcp", host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	// With TLS 1.3 a server refuses the certificate of the client after the handshake.
+	if err = conn.SetReadDeadline(time.Now().Add(100 * time.Millisecond)); err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if Refused(err) {
+		return err
 	}
 	return nil
 }
