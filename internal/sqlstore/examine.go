@@ -14,12 +14,15 @@ const ServerConnections = 32 + asideConnections
 const oneOrder = "INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES ('shop doctor', '', 'CANCELLED', '', 0, 0)"
 
 // orderRights are the rights that an order needs for which tables.
-var orderRights = map[string][]string{
-	"INSERT INTO %[1]s SELECT * FROM %[1]s WHERE 1 = 0": {"orders", "order_lines", "ledger", "idempotency_keys", "timeouts", "leases", "customer_usage"},
-	"UPDATE %s SET version = version WHERE 1 = 0":       {"skus"},
-	"UPDATE %s SET created_at = created_at WHERE 1 = 0": {"orders", "timeouts"},
-	"UPDATE %s SET expires_at = expires_at WHERE 1 = 0": {"leases"},
-	"DELETE FROM %s WHERE 1 = 0":                        {"timeouts", "idempotency_keys"},
+var orderRights = []struct {
+	form   string
+	tables []string
+}{
+	{"INSERT INTO %[1]s SELECT * FROM %[1]s WHERE 1 = 0", []string{"orders", "order_lines", "ledger", "idempotency_keys", "timeouts", "leases", "customer_usage"}},
+	{"UPDATE %s SET version = version WHERE 1 = 0", []string{"skus"}},
+	{"UPDATE %s SET created_at = created_at WHERE 1 = 0", []string{"orders", "timeouts"}},
+	{"UPDATE %s SET expires_at = expires_at WHERE 1 = 0", []string{"leases"}},
+	{"DELETE FROM %s WHERE 1 = 0", []string{"timeouts", "idempotency_keys"}},
 }
 
 // TryWrite does to each table what an order does, in a transaction that it rolls back. It inserts one order, and otherwise
@@ -32,9 +35,9 @@ func (s *Store) TryWrite(ctx context.Context) error {
 		}
 		defer func() { err = errors.Join(err, tx.Rollback()) }()
 		statements := []string{oneOrder}
-		for form, tables := range orderRights {
-			for _, table := range tables {
-				statements = append(statements, fmt.Sprintf(form, table))
+		for _, right := range orderRights {
+			for _, table := range right.tables {
+				statements = append(statements, fmt.Sprintf(right.form, table))
 			}
 		}
 		for _, statement := range statements {

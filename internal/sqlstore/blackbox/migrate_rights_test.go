@@ -88,6 +88,25 @@ func TestMigrationWithoutRightsChangesNothing(t *testing.T) {
 	}
 }
 
+// A user who lacks several rights is refused with the same one each time.
+func TestTriedWriteIsRefusedWithTheSameRight(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	open(t, server.URL(), "migrate")
+	url := shopAs(t, server, "seller", "SELECT")
+	execAt(t, server, "GRANT INSERT ON "+testbed.DefaultDatabase+".orders TO seller")
+	s, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: url})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for range 20 {
+		if err := s.TryWrite(t.Context()); err == nil || !strings.Contains(err.Error(), "INSERT command denied") || !strings.Contains(err.Error(), "`order_lines`") {
+			t.Fatalf("%v, want the right to insert into order_lines", err)
+		}
+	}
+}
+
 // rowsOf returns the rows of a query with one column.
 func rowsOf(t testing.TB, m *testbed.MariaDB, query string) (all []string) {
 	t.Helper()
