@@ -1,6 +1,6 @@
 // Command aged fills a database with settled orders, and measures how much slower the shop sells there than on an empty one.
 //
-// Two of three orders are of one SKU, the others of two. Each was paid, cancelled or has expired, so that there are three ledger
+// One of two orders is of one SKU, the other of two. Each was paid, cancelled or has expired, so that there are three ledger
 // entries per order. All are older than a day. It takes about 1.3 GB per million orders.
 //
 //	cd bench && go run ./aged --database mysql://USER@HOST/aged --empty mysql://USER@HOST/fresh --orders 10000000
@@ -39,6 +39,12 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	pairs := flags.Int("pairs", 5, "how many sales of each database are compared")
 	if err := flags.Parse(args); err != nil {
 		return err
+	}
+	if *skus < 2 {
+		return errors.New("--skus: want 2 or more") // an order of two SKUs
+	}
+	if *pairs < 1 {
+		return errors.New("--pairs: want 1 or more")
 	}
 	old, err := open(ctx, *aged)
 	if err != nil {
