@@ -81,17 +81,16 @@ func (s *Store) CreateKey(ctx context.Context, k identity.Key, hash [32]byte, li
 		expires = fmt.Sprintf("%s + %d", now, life.Microseconds())
 	}
 	insert := `INSERT INTO api_keys (prefix, hash, customer_id, admin, name, created_at, expires_at, revoked_at)
-		VALUES (?, ?, ?, ?, ?, ` + now + ", " + expires + ", 0)"
+		VALUES (?, ?, ?, ?, ?, ` + now + ", " + expires + ", 0)" + s.engine.OnConflict("prefix") + "prefix = api_keys.prefix"
 	err = s.repeating(ctx, func(tx *gorm.DB) error {
-		failed := tx.Exec(insert, k.Prefix, hash[:], k.Customer, k.Admin, k.Name).Error
-		if failed != nil && !sqldb.Is(failed, sqldb.Duplicate) {
-			return failed
+		if err := tx.Exec(insert, k.Prefix, hash[:], k.Customer, k.Admin, k.Name).Error; err != nil {
+			return err
 		}
 		row, err := s.readKey(tx, k.Prefix)
 		if err != nil {
 			return err
 		}
-		if failed != nil && [32]byte(row.Hash) != hash { // the same hash is what an earlier attempt has stored
+		if [32]byte(row.Hash) != hash { // the same hash is what an earlier attempt has stored
 			return fmt.Errorf("%w: %q", identity.ErrExists, k.Prefix)
 		}
 		created = row.key()

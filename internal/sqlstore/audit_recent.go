@@ -43,13 +43,13 @@ func (a auditRow) checkpoint() (c checkpoint, right bool) {
 const recentQuery = `
 SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS now, l.*, o.*, b.*, c.*
 FROM skus s
-JOIN (
+CROSS JOIN (
   SELECT COALESCE(SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END), 0) AS stocked, COUNT(*) AS checked,
     COALESCE(SUM(on_hand), 0) AS ledger_on_hand, COALESCE(SUM(reserved), 0) AS ledger_reserved, COALESCE(MAX(id), @since) AS last,
     COALESCE(MAX(CASE WHEN movement = 'RESERVE' AND fence > 0 THEN fence END), @fence) AS fence
   FROM ledger{ledger_sku} WHERE sku = @sku AND id > @since
 ) l
-JOIN (
+CROSS JOIN (
   SELECT COALESCE(SUM(CASE WHEN o.status = 'PENDING' THEN ol.quantity ELSE 0 END - e.reserved), 0) AS open,
     COALESCE(SUM(CASE WHEN o.status = 'CONFIRMED' THEN ol.quantity ELSE 0 END + e.on_hand), 0) AS sold,
     COALESCE(SUM(CASE WHEN o.status IN ('PENDING', 'CONFIRMED', 'QUEUED', 'CANCELLED', 'EXPIRED', 'REJECTED') THEN 0 ELSE 1 END), 0) AS strays,
@@ -61,13 +61,13 @@ JOIN (
     FROM {recent} r LEFT JOIN ledger l{ledger_order} ON l.order_id = r.order_id AND l.sku = @sku GROUP BY r.order_id
   ) e JOIN orders o ON o.id = e.order_id JOIN order_lines ol ON ol.order_id = o.id AND ol.sku = @sku
 ) o
-JOIN (
+CROSS JOIN (
   SELECT COUNT(*) AS fence_steps_back FROM (
     SELECT fence, COALESCE(LAG(fence) OVER (ORDER BY id), @fence) AS before_it
     FROM ledger{ledger_sku} WHERE sku = @sku AND id > @since AND movement = 'RESERVE' AND fence > 0
   ) f WHERE fence < before_it
 ) b
-JOIN (
+CROSS JOIN (
   SELECT COUNT(*) AS miscounted FROM customer_usage u WHERE u.sku = @sku
   AND customer_id IN (SELECT o.customer_id FROM {recent} r JOIN orders o ON o.id = r.order_id) AND units <> (
     SELECT COALESCE(SUM(ol.quantity), 0) FROM orders o JOIN order_lines ol ON ol.order_id = o.id AND ol.sku = @sku

@@ -26,14 +26,14 @@ func (t *transaction) conditional(tx *gorm.DB, sku string) error {
 
 // takeUnits reserves q units of sku, and returns how many were available: less than q if it reserved none, and q if it did. An update
 // that finds too few units locks nothing, so units may be released before the level is read. Then takeUnits tries again:
-// a refusal must be true of the level that it shows. If several statements share a round trip, the update also reads the
+// a refusal must be true of the level that it shows. If it needs no other round trip, the update also returns the
 // time when it had the lock of the row.
 func (t *transaction) takeUnits(tx *gorm.DB, sku string, q int64) (available int64, err error) {
 	update, args := "UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND on_hand - reserved >= ?", []any{q, sku, q}
 	for {
 		var done struct{ Changed, Now int64 }
-		if t.engine.Scripts {
-			err = tx.Raw(update+"; SELECT ROW_COUNT() AS changed, "+t.engine.Present+" AS now", args...).Scan(&done).Error
+		if t.engine.Changed != "" {
+			err = tx.Raw(update+t.engine.Changed, args...).Scan(&done).Error
 			t.now = max(t.now, done.Now)
 		} else {
 			r := tx.Exec(update, args...)
@@ -42,7 +42,7 @@ func (t *transaction) takeUnits(tx *gorm.DB, sku string, q int64) (available int
 		if err != nil || done.Changed > 0 {
 			return q, err
 		}
-		row, err := readRow(tx, "*", sku, "")
+		row, err := readRow(tx, "SELECT * FROM "+oneRowOf, sku)
 		if available = row.OnHand - row.Reserved; err != nil || available < q {
 			return available, err
 		}

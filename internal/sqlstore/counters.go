@@ -97,9 +97,13 @@ func unseen(rows []counter, seen map[counter]bool) []counter {
 
 // counters adds what adds the units of rows to the counters, which are locked.
 func (c *script) counters(s *Store, rows []counter) {
-	args := make([]any, 0, 3*len(rows))
+	units := make(map[counter]int64, len(rows))
 	for _, r := range rows {
-		args = append(args, r.SKU, r.CustomerID, r.Units)
+		units[r.key()] += r.Units
+	}
+	args := make([]any, 0, 3*len(rows))
+	for _, k := range unseen(rows, nil) {
+		args = append(args, k.SKU, k.CustomerID, units[k])
 	}
 	c.insert("customer_usage (sku, customer_id, units)", "(?, ?, ?)", args)
 	if len(rows) > 0 {
@@ -134,8 +138,8 @@ func (s *Store) fill(db *gorm.DB, missing []counter) error {
 	}
 	var c script
 	for _, key := range missing {
-		c.add(s.engine.InsertNew+" INTO customer_usage (sku, customer_id, units) SELECT ?, ?, COALESCE(SUM(l.quantity), 0) FROM orders o"+
-			s.engine.ByKey+" "+s.engine.FirstJoin+" order_lines l ON l.order_id = o.id AND l.sku = ? WHERE o.id IN ? AND o.status IN ?"+s.engine.ForUpdate,
+		c.add(s.engine.InsertNew("customer_usage (sku, customer_id, units) SELECT ?, ?, COALESCE(SUM(quantity), 0) FROM (SELECT l.quantity FROM orders o"+
+			s.engine.ByKey+" "+s.engine.FirstJoin+" order_lines l ON l.order_id = o.id AND l.sku = ? WHERE o.id IN ? AND o.status IN ?"+s.engine.ForUpdate+") held"),
 			key.SKU, key.CustomerID, key.SKU, append(orders[key], ""), held)
 	}
 	return s.run(db, &c)

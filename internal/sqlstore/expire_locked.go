@@ -133,7 +133,7 @@ func (e *expiration) wait(ctx context.Context) error {
 func (e *expiration) await(ctx context.Context, skus []string) error {
 	lock := func(db *gorm.DB, skus []string) error {
 		for _, sku := range skus {
-			if _, err := readRow(db, "sku", sku, e.engine.ForUpdate); err != nil {
+			if _, err := readRow(db, "SELECT sku FROM "+oneRowOf+e.engine.ForUpdate, sku); err != nil {
 				return err
 			}
 		}

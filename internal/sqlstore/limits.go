@@ -141,7 +141,7 @@ func (t *transaction) countAt(tx *gorm.DB, now int64) error {
 // countOpen counts the pending orders of customers that have not expired at now, up to their limits. It adds customers to near
 // if they have others.
 func (t *transaction) countOpen(tx *gorm.DB, customers []string, most map[string]int64, now int64, near map[string]bool) error {
-	one := "SELECT ? AS customer_id, COALESCE(SUM(expires_at > ?), 0) AS open, COUNT(*) AS pending FROM (SELECT expires_at FROM orders o" +
+	one := "SELECT ? AS customer_id, COALESCE(SUM(CASE WHEN expires_at > ? THEN 1 ELSE 0 END), 0) AS open, COUNT(*) AS pending FROM (SELECT expires_at FROM orders o" +
 		t.engine.Index("orders_customer_status") + " WHERE customer_id = ? AND status = ? ORDER BY expires_at DESC LIMIT ?) o"
 	var args []any
 	for _, c := range customers {

@@ -82,7 +82,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 // and has changed nothing.
 func (s *Store) createVersions(ctx context.Context, conn *sql.Conn) error {
 	if s.engine.Alter != "" {
-		if _, err := conn.ExecContext(ctx, s.engine.Alter+"schema_migrations"); err != nil && !sqldb.Is(err, sqldb.NoSchema) {
+		if _, err := conn.ExecContext(ctx, fmt.Sprintf(s.engine.Alter, "schema_migrations")); err != nil && !sqldb.Is(err, sqldb.NoSchema) {
 			return err
 		}
 	}

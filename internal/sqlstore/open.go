@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/glebarez/sqlite"
-	"gorm.io/driver/mysql"
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
 
@@ -42,14 +40,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return pool
 	}
 	pool, aside, auditors := connect(d.Usual, n), connect(d.Single, asideConnections), connect(d.Unhurried, 0)
-	var db *gorm.DB
-	err = sqldb.Await(ctx, func() (err error) { // the driver for SQLite asks for the version
-		db, err = gorm.Open(dialector(d.Engine, pool), &gorm.Config{
-			Logger:                 logger.Discard,
-			SkipDefaultTransaction: true,
-			DisableAutomaticPing:   true,
-		})
-		return err
+	db, err := gorm.Open(dialector{d.Dialect, pool}, &gorm.Config{
+		Logger:                 logger.Discard,
+		SkipDefaultTransaction: true,
+		DisableAutomaticPing:   true,
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", d.Address, err), pool.Close(), aside.Close(), auditors.Close())
@@ -74,12 +68,4 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
-}
-
-// dialector has gorm use pool.
-func dialector(e *sqldb.Engine, pool *sql.DB) gorm.Dialector {
-	if e.Dialect == "sqlite" {
-		return &sqlite.Dialector{Conn: pool}
-	}
-	return mysql.New(mysql.Config{Conn: pool, SkipInitializeWithVersion: true})
 }

@@ -16,7 +16,7 @@ import (
 // Order implements [order.Store].
 func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error) {
 	db, t := s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}
-	row, err := s.orderRow(db, t, s.engine.Now, "")
+	row, err := s.orderRow(db, t, "SELECT o.*, "+s.engine.Now+" AS now FROM "+oneOrderOf)
 	if err == nil && row.late() {
 		rows := []orderRow{row}
 		err = s.decided(ctx, rows)
@@ -63,7 +63,7 @@ func (s *Store) decided(ctx context.Context, rows []orderRow) error {
 func (s *Store) lateRows(tx *gorm.DB, ids iter.Seq[string]) (rows []orderRow, err error) {
 	for some := range slices.Chunk(slices.Sorted(ids), maxRows) {
 		var found []orderRow
-		err := tx.Raw("SELECT o.*, "+s.engine.Present+" AS now FROM orders o"+s.engine.ByKey+" WHERE id IN ?"+s.engine.ShareFree, some).Scan(&found).Error
+		err := tx.Raw(s.engine.Locked("o.*", "orders o"+s.engine.ByKey+" WHERE id IN ?"+s.engine.ShareFree), some).Scan(&found).Error
 		if err != nil {
 			return nil, err
 		}
@@ -72,10 +72,13 @@ func (s *Store) lateRows(tx *gorm.DB, ids iter.Seq[string]) (rows []orderRow, er
 	return rows, nil
 }
 
-// orderRow reads the row of an order through db, which may be a transaction, and the time by now. A suffix
-// that locks keeps others from changing the order until the transaction ends.
-func (s *Store) orderRow(db *gorm.DB, t order.Target, now, suffix string) (row orderRow, err error) {
-	r := db.Raw("SELECT o.*, "+now+" AS now FROM orders o WHERE id = ? AND ? IN ('', customer_id)"+suffix, t.ID, t.Owner).Scan(&row)
+// oneOrderOf are the order with an id, and whoever owns it if the owner is empty.
+const oneOrderOf = "orders o WHERE id = ? AND ? IN ('', customer_id)"
+
+// orderRow reads the row of an order through db, which may be a transaction, and the time. A query that locks keeps others
+// from changing the order until the transaction ends.
+func (s *Store) orderRow(db *gorm.DB, t order.Target, query string) (row orderRow, err error) {
+	r := db.Raw(query, t.ID, t.Owner).Scan(&row)
 	if r.Error == nil && r.RowsAffected == 0 {
 		return orderRow{}, fmt.Errorf("%w %q", order.ErrNotFound, t.ID)
 	}
@@ -91,7 +94,7 @@ func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 // lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another
 // transaction has the order. The transaction decides about the order by that one reading of the clock: row.Now.
 func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
-	row, err = s.orderRow(tx, t, s.engine.Present, s.engine.NoWait)
+	row, err = s.orderRow(tx, t, s.engine.Locked("o.*", oneOrderOf+s.engine.NoWait))
 	if sqldb.Is(err, sqldb.RowLocked) {
 		err = errHeld
 	}

@@ -104,7 +104,7 @@ func (t *transaction) lockQueued(tx *gorm.DB) error {
 		return nil
 	}
 	var rows []orderRow
-	err := tx.Raw("SELECT o.*, "+t.engine.Present+" AS now FROM orders o"+t.engine.ByKey+" WHERE id IN ? ORDER BY id"+t.engine.ForUpdate, ids).Scan(&rows).Error
+	err := tx.Raw(t.engine.Locked("o.*", "orders o"+t.engine.ByKey+" WHERE id IN ? ORDER BY id"+t.engine.ForUpdate), ids).Scan(&rows).Error
 	if err != nil {
 		return err
 	}

@@ -80,12 +80,15 @@ type lineRow struct {
 
 // readLevel reads the row of sku in tx.
 func readLevel(tx *gorm.DB, sku string) (stock.Level, error) {
-	row, err := readRow(tx, "*", sku, "")
+	row, err := readRow(tx, "SELECT * FROM "+oneRowOf, sku)
 	return row.level(), err
 }
 
-func readRow(tx *gorm.DB, columns, sku, suffix string) (row skuRow, err error) {
-	r := tx.Raw("SELECT "+columns+" FROM skus WHERE sku = ?"+suffix, sku).Scan(&row)
+const oneRowOf = "skus WHERE sku = ?"
+
+// readRow runs a query for one row.
+func readRow(tx *gorm.DB, query, sku string) (row skuRow, err error) {
+	r := tx.Raw(query, sku).Scan(&row)
 	if r.Error == nil && r.RowsAffected == 0 {
 		return skuRow{}, fmt.Errorf("%w %q", stock.ErrNotFound, sku)
 	}

@@ -125,7 +125,7 @@ func (t *transaction) lockAll(tx *gorm.DB) error {
 		skus = append(skus, c.SKU)
 	}
 	for some := range slices.Chunk(distinct(skus), maxRows) {
-		query := "SELECT *, " + t.engine.Present + " AS now FROM skus" + t.engine.ByKey + " WHERE sku IN ? ORDER BY sku" + t.engine.ForUpdate
+		query := t.engine.Locked("*", "skus"+t.engine.ByKey+" WHERE sku IN ? ORDER BY sku"+t.engine.ForUpdate)
 		var rows []skuRow
 		err := tx.Raw(t.engine.Within(query, t.wait), some).Scan(&rows).Error
 		switch {

@@ -56,7 +56,7 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 
 // levelAt returns the level of sku, and the time by the database's clock.
 func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
-	row, err := readRow(s.db.WithContext(ctx), "*, "+s.engine.Now+" AS now", sku, "")
+	row, err := readRow(s.db.WithContext(ctx), "SELECT *, "+s.engine.Now+" AS now FROM "+oneRowOf, sku)
 	if err != nil {
 		return stock.Level{}, 0, schema(s.translate(ctx, err))
 	}

@@ -117,7 +117,7 @@ func (t *transaction) read(ctx context.Context) (err error) {
 			}
 			t.seen[c.SKU], t.now, limit = level, now, level.Limit
 		}
-		asks = asks || c.Update == stock.Conditional && !t.shared() && !t.engine.Scripts
+		asks = asks || c.Update == stock.Conditional && !t.shared() && t.engine.Changed == ""
 		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
 			t.limited[c.SKU] = n
 		}

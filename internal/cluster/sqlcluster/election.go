@@ -70,7 +70,7 @@ func (e *Election) take(ctx context.Context, mine string) (*cluster.Term, error)
 	}
 	ctx, sent := context.WithoutCancel(ctx), time.Now() // an attempt that is cut off might take the row without a leader
 	args := []any{token(next), cluster.EncodeLeader(next), e.c.cfg.Group, e.key}
-	statement := e.c.insert + " INTO cluster_leaders (token, entry, group_name, name, expires_at) VALUES (?, ?, ?, ?, " + e.c.until() + ")"
+	statement := e.c.insert("cluster_leaders (token, entry, group_name, name, expires_at) VALUES (?, ?, ?, ?, " + e.c.until() + ")")
 	if stored != "" {
 		statement = "UPDATE cluster_leaders SET token = ?, entry = ?, expires_at = " + e.c.until() +
 			" WHERE group_name = ? AND name = ? AND token = ? AND (NOT (" + e.c.live(e.c.now) + ") OR entry = ?)"
@@ -88,7 +88,7 @@ func (e *Election) row(ctx context.Context) (now uint64, l cluster.Leader, store
 	ctx, cancel := context.WithTimeout(ctx, e.c.cfg.Timeout)
 	defer cancel()
 	var entry string
-	err = e.c.db.QueryRowContext(ctx, "SELECT t.clock, COALESCE(token, ''), COALESCE(entry, ''), COALESCE("+e.c.live("t.clock")+", 0)"+
+	err = e.c.db.QueryRowContext(ctx, "SELECT t.clock, COALESCE(token, ''), COALESCE(entry, ''), CASE WHEN "+e.c.live("t.clock")+" THEN 1 ELSE 0 END"+
 		" FROM (SELECT "+e.c.now+" AS clock) AS t LEFT JOIN cluster_leaders ON group_name = ? AND name = ?", e.c.cfg.Group, e.key).
 		Scan(&now, &stored, &entry, &live)
 	if err != nil || stored == "" {

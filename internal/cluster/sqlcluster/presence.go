@@ -58,8 +58,8 @@ func (p *place) try(ctx context.Context, again bool) (taken bool, err error) {
 	n, err := c.exec(ctx, "UPDATE cluster_members SET incarnation = ?, address = ?, entry = ?, expires_at = "+c.until()+
 		" WHERE group_name = ? AND name = ? AND ("+free+")", args...)
 	if err == nil && n == 0 {
-		n, err = c.exec(ctx, c.insert+" INTO cluster_members (group_name, name, incarnation, address, entry, expires_at) VALUES (?, ?, ?, ?, ?, "+
-			c.until()+")", c.cfg.Group, m.Name, p.incarnation, m.Address, entry)
+		n, err = c.exec(ctx, c.insert("cluster_members (group_name, name, incarnation, address, entry, expires_at) VALUES (?, ?, ?, ?, ?, "+
+			c.until()+")"), c.cfg.Group, m.Name, p.incarnation, m.Address, entry)
 	}
 	if err != nil || n == 0 {
 		return false, err

@@ -53,8 +53,8 @@ func (cfg *Config) validate() error {
 // use, and has no goroutines of its own.
 type Cluster struct {
 	db     *sql.DB
-	now    string // the time by the clock of the database
-	insert string // begins an insertion that does nothing if the row exists
+	now    string                   // the time by the clock of the database
+	insert func(into string) string // an insertion that does nothing if the row exists
 	cfg    Config
 	strays cluster.Strays
 }

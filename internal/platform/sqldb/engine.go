@@ -24,22 +24,23 @@ type Engine struct {
 	Dialect string // sqlite or mysql: engines with the same types and migrations
 	Facts
 
-	Now     string // expression: microseconds since 1970, when the statement began, whatever the time zone
-	Present string // the same, in a statement that locks a row: when it has the lock. The session's time zone is UTC
-	Millis  string // expression: Now in milliseconds, rounded down
+	Now    string // expression: microseconds since 1970, when the statement began, whatever the time zone
+	Millis string // expression: Now in milliseconds, rounded down
 
 	ForUpdate  string // suffix of a SELECT that locks its rows
 	SkipLocked string // the same, without rows that others have locked
 	NoWait     string // the same as ForUpdate, but fails if others have locked a row
 	ShareFree  string // suffix of a SELECT that keeps others from changing its rows, without rows that others are changing
-	InsertNew  string // INSERT, unless there is a row with the key
 	FirstJoin  string // joins the table on the left, which is read first
 	Greatest   string // function: the greatest of its arguments
 	Session    string // query: the number of the session
 	Kill       string // ends the query of the session whose number is formatted in
-	Alter      string // precedes a table, needs the right to change it, and changes nothing. A file has no rights
+	Alter      string // needs the right to change the table that is formatted in, and changes nothing. A file has no rights
+	Changed    string // ends an UPDATE, which then returns as now the time when it had locked the row, and changed: 0, or nothing, if it found none
 	ByKey      string // suffix of a table of which rows with known keys are locked, however few rows it has
 
+	Locked     func(columns, from string) string          // SELECT that locks rows: from ends with a suffix for it; now is when it had the locks
+	InsertNew  func(into string) string                   // INSERT INTO ..., unless there is a row with the key
 	Index      func(name string) string                   // suffix of a table that is read by that index
 	PrimaryKey func(table string) string                  // name of the index of the primary key
 	OnConflict func(key string) string                    // precedes the assignments of an INSERT to a row that has the key
@@ -66,6 +67,13 @@ type Facts struct {
 	Connections int           // default size of a pool
 	InsertRows  int           // in one INSERT
 	Idle        time.Duration // how long a pool keeps an idle connection
+}
+
+// lockedAt is [Engine.Locked] where an expression of the time is evaluated after the lock of its row.
+func lockedAt(present string) func(columns, from string) string {
+	return func(columns, from string) string {
+		return "SELECT " + columns + ", " + present + " AS now FROM " + from
+	}
 }
 
 // LockSchema keeps other migrations out until unlock is called with the error of the migration. It blocks until it has

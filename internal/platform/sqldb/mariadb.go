@@ -20,6 +20,6 @@ func MariaDB() *Engine {
 // transaction back between two statements of a packet. It carries out the rest, each on its own, and COMMIT succeeds.
 func galera() *Engine {
 	e := MariaDB()
-	e.Name, e.Scripts, e.LocksReachAllWriters = "galera", false, false
+	e.Name, e.Scripts, e.Changed, e.LocksReachAllWriters = "galera", false, "", false
 	return e
 }

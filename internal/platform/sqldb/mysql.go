@@ -24,19 +24,25 @@ const maxIdle = 2 * time.Second
 
 // MySQL is the engine of MySQL 8 and later, and of what MariaDB has in common with it.
 func MySQL() *Engine {
-	const now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+	const (
+		now     = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))"
+		present = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6))" // the session's time zone is UTC
+	)
 	return &Engine{
 		Name: "mysql", Dialect: "mysql",
 		Facts: Facts{
 			Scripts: true, LocksReachAllWriters: true, Connections: 32, InsertRows: 200,
 			Idle: maxIdle / 2, // the only limit for an idle transaction ends sessions without one too
 		},
-		Now: now, Present: "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', SYSDATE(6))", Millis: "(" + now + ") DIV 1000",
+		Now: now, Millis: "(" + now + ") DIV 1000",
 		ForUpdate: " FOR UPDATE", SkipLocked: " FOR UPDATE SKIP LOCKED", NoWait: " FOR UPDATE NOWAIT",
-		ShareFree: " FOR SHARE SKIP LOCKED", InsertNew: "INSERT IGNORE", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
-		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d", Alter: "ALTER TABLE ",
+		ShareFree: " FOR SHARE SKIP LOCKED", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
+		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d", Alter: "ALTER TABLE %s",
+		Changed: "; SELECT ROW_COUNT() AS changed, " + present + " AS now",
 		// Without the name of the index a small table is read, and locked, as a whole.
 		ByKey:      " FORCE INDEX (PRIMARY)",
+		Locked:     lockedAt(present),
+		InsertNew:  func(into string) string { return "INSERT IGNORE INTO " + into },
 		Index:      func(name string) string { return " FORCE INDEX (" + name + ")" },
 		PrimaryKey: func(string) string { return "PRIMARY" },
 		OnConflict: func(string) string { return " ON DUPLICATE KEY UPDATE " },

@@ -26,9 +26,10 @@ func SQLite() *Engine {
 			OneWriter: true, Returning: true, RowValues: true, LocksReachAllWriters: true,
 			Connections: 8, InsertRows: 50, Idle: time.Minute, // the driver takes long over many arguments, and there are no round trips to save
 		},
-		Now: millis + " * 1000", Present: millis + " * 1000", // a transaction begins when no other one writes
-		Millis:    millis,
-		InsertNew: "INSERT OR IGNORE", FirstJoin: "CROSS JOIN", Greatest: "MAX",
+		Now: millis + " * 1000", Millis: millis,
+		FirstJoin: "CROSS JOIN", Greatest: "MAX",
+		Locked:     lockedAt(millis + " * 1000"), // a transaction begins when no other one writes
+		InsertNew:  func(into string) string { return "INSERT OR IGNORE INTO " + into },
 		Index:      func(name string) string { return " INDEXED BY " + name },
 		PrimaryKey: func(table string) string { return "sqlite_autoindex_" + table + "_1" },
 		OnConflict: func(key string) string { return " ON CONFLICT (" + key + ") DO UPDATE SET " },

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/glebarez/sqlite"
-
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore"
 )
@@ -95,7 +93,7 @@ func TestOpenAsksAgain(t *testing.T) {
 // Up to SQLite 3.51.2, two connections that write and checkpoint at one time can corrupt a database in WAL mode. Every
 // store here uses that mode.
 func TestSQLiteResetsItsLogSafely(t *testing.T) {
-	db, err := sql.Open(sqlite.DriverName, ":memory:")
+	db, err := sql.Open("sqlite", ":memory:")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,10 +19,13 @@ const keyChunk = 500
 // Insert implements [timeout.Store].
 func (s *Store) Insert(ctx context.Context, tx timeout.Tx, partition, trace string, timers []timeout.Timer) error {
 	timers = slices.Clone(timers)
-	// In the order of the key, so that two transactions do not deadlock; stable, as the last one of a key counts.
-	slices.SortStableFunc(timers, func(a, b timeout.Timer) int {
+	// In the order of the key, so that two transactions do not deadlock. The last one of a key counts, and comes first here.
+	byKey := func(a, b timeout.Timer) int {
 		return cmp.Or(strings.Compare(a.Kind, b.Kind), strings.Compare(a.ID, b.ID))
-	})
+	}
+	slices.Reverse(timers)
+	slices.SortStableFunc(timers, byKey)
+	timers = slices.CompactFunc(timers, func(a, b timeout.Timer) bool { return byKey(a, b) == 0 })
 	queries := make([]*query, 0, 1)
 	for chunk := range slices.Chunk(timers, s.engine.InsertRows) {
 		queries = append(queries, s.insert(partition, traceable(trace), chunk))
