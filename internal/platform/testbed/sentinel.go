@@ -155,15 +155,6 @@ func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 
 var errDisagree = errors.New("sentinels disagree on the master")
 
-// Replica is the data node that is not the master.
-func (s *Sentinel) Replica(ctx context.Context) (*Redis, error) {
-	master, err := s.Master(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return s.other(master), nil
-}
-
 func (s *Sentinel) other(node *Redis) *Redis {
 	if node == s.data[0] {
 		return s.data[1]
