@@ -1,17 +1,12 @@
 package e2e_test
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"example.com/shop/internal/events"
 	"example.com/shop/internal/httpapi"
@@ -130,70 +125,4 @@ func TestEventsOfTheCluster(t *testing.T) {
 	if n := w.count(func() int { return len(w.resets) }); n != 1 {
 		t.Errorf("resets: %q", w.resets)
 	}
-}
-
-// TestWatcherReconnectsToAnotherInstance under load, with the id of its latest event: it receives every order once, or a reset.
-func TestWatcherReconnectsToAnotherInstance(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	fleet := s.three(t)
-	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000000,"strategy":"conditional"}`)
-	client := customers(t)
-	w := newPage(t, "?types=order")
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var watching, selling sync.WaitGroup
-	var hops, reloads atomic.Int64
-	w.reload = func() {
-		if reloads.Add(1) > 1 { // an instance was too far behind another one
-			reread(t, w, client, fleet[0].url)
-		}
-	}
-	watching.Go(func() {
-		for n := 0; ctx.Err() == nil; n++ {
-			once, cut := context.WithTimeout(ctx, 200*time.Millisecond)
-			_ = w.watch(once, fleet[n%3].url) // and off to the next
-			cut()
-			hops.Add(1)
-		}
-	})
-	testbedtest.Eventually(t, "the stream has begun", func() bool { return reloads.Load() > 0 })
-	var mu sync.Mutex
-	var placed []string
-	var enough atomic.Bool
-	for i := range 3 {
-		selling.Go(func() {
-			for !enough.Load() {
-				if a := purchase(ctx, client, fleet[i].url, "a"); a.status == http.StatusCreated {
-					mu.Lock()
-					placed = append(placed, orderID(t, a.body))
-					mu.Unlock()
-				}
-			}
-		})
-	}
-	want := int64(15)
-	if os.Getenv("SHOP_TEST_SOAK") != "" {
-		want = 100
-	}
-	before := hops.Load()
-	testbedtest.Eventually(t, "the watcher was everywhere, and mostly continued where it was", func() bool {
-		return hops.Load() >= before+want && w.count(func() int { return len(w.resets) }) <= 1+int(hops.Load())/4
-	})
-	enough.Store(true)
-	selling.Wait()
-	testbedtest.Eventually(t, "all orders were seen", func() bool { // others, too: of some nobody has received that they were placed
-		return !slices.ContainsFunc(placed, func(id string) bool { return w.status(id) == "" })
-	})
-	stop()
-	watching.Wait()
-	for _, id := range placed {
-		if w.status(id) == "" {
-			t.Errorf("%s was never seen", id)
-		}
-	}
-	if len(w.twice) > 0 {
-		t.Errorf("%d events came twice; resets: %q", len(w.twice), w.resets)
-	}
-	t.Logf("%d orders, seen from %d streams; %d resets", len(placed), hops.Load(), len(w.resets))
 }

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -32,24 +31,6 @@ func (r *instance) eventually(t *testing.T) (o placed) {
 			t.Fatalf("status %d: %s", status, answer)
 		}
 		<-time.After(2 * time.Millisecond) // leaves the instance some time for its timers
-	}
-}
-
-// paidLater extends the order o by so many seconds and pays it. If the machine was so busy that o had expired, it
-// does so with a new order.
-func (r *instance) paidLater(t *testing.T, o placed, seconds int) {
-	t.Helper()
-	for end := time.Now().Add(2 * time.Minute); ; o = r.eventually(t) {
-		status, answer := r.send(t, "POST", "/api/v1/orders/"+o.ID+"/extend", fmt.Sprintf(`{"by_seconds":%d}`, seconds))
-		if status == http.StatusOK {
-			status, answer = r.send(t, "POST", "/api/v1/orders/"+o.ID+"/pay", `{"payment_id":"p1"}`)
-		}
-		if status == http.StatusOK {
-			return
-		}
-		if !strings.Contains(answer, "EXPIRED") && !later(status, answer) || time.Now().After(end) {
-			t.Fatalf("status %d: %s", status, answer)
-		}
 	}
 }
 
@@ -93,36 +74,6 @@ func stores(t *testing.T, f func(t *testing.T, database string, flags ...string)
 		t.Parallel()
 		database := testbedtest.Database(t)
 		f(t, database, "--database", database, "--redis", testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
-	})
-}
-
-// An unpaid order expires at its time and not before, its unit is sold again,
-// and it cannot be paid any more.
-func TestUnpaidOrdersReleaseTheirUnits(t *testing.T) {
-	t.Parallel()
-	stores(t, func(t *testing.T, database string, flags ...string) {
-		t.Helper()
-		r := start(t, append(flags, "--order-ttl", "1s")...)
-		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-		first := r.eventually(t)
-		for range 2 {
-			next := r.eventually(t)
-			late := r.released(t, first.ID).Sub(first.ExpiresAt)
-			if late < 0 {
-				t.Errorf("the unit of an order came back %v before the order expired", -late)
-			}
-			t.Logf("came back after %v", late)
-			var refused struct{ State string }
-			decode(t, r.want(t, http.StatusConflict, "POST", "/api/v1/orders/"+first.ID+"/pay", `{"payment_id":"p1"}`), &refused)
-			if refused.State != "EXPIRED" {
-				t.Errorf("a late payment finds the order %s", refused.State)
-			}
-			first = next
-		}
-		r.paidLater(t, first, 3)
-		if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 {
-			t.Errorf("shop audit: exit code %d: %s%s", code, out, stderr)
-		}
 	})
 }
 

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -69,37 +68,6 @@ func TestOrdersOverAFailoverOfRedis(t *testing.T) {
 				t.Errorf("audit: exit code %d: %s%s", code, out, stderr)
 			}
 		})
-	}
-}
-
-// A Redis that is stopped, or gone, makes orders that need it fail in time and
-// without effect; the others continue.
-func TestUnavailableRedisRefusesOrdersInTime(t *testing.T) {
-	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	database := sqliteURL(t)
-	r := start(t, "--database", database, "--redis", server.URL())
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/b", `{"on_hand":5,"strategy":"conditional"}`)
-	r.place(t)
-	refused := func(fault string) {
-		t.Helper()
-		a := permitted(func() answer { return purchase(t.Context(), http.DefaultClient, r.url, "a") })
-		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "store-unavailable") && !strings.Contains(a.body, "lock-timeout") || a.took > 30*time.Second {
-			t.Errorf("%s: %v", fault, a)
-		}
-		r.want(t, http.StatusCreated, "POST", "/api/v1/orders", strings.Replace(oneUnit, `"a"`, `"b"`, 1))
-	}
-	if err := server.Pause(); err != nil {
-		t.Fatal(err)
-	}
-	refused("stopped")
-	if err := errors.Join(server.Resume(), server.Kill()); err != nil {
-		t.Fatal(err)
-	}
-	refused("gone")
-	if got := r.want(t, http.StatusOK, "GET", "/api/v1/skus/a", ""); !strings.Contains(got, `"reserved":1,`) {
-		t.Errorf("the refused orders left something behind: %s", got)
 	}
 }
 
@@ -171,21 +139,29 @@ type server interface {
 	Resume() error
 }
 
+// redisServers starts n, of which the last ones are a majority.
+func redisServers(n int) func(t *testing.T) (addresses string, majority []server) {
+	return func(t *testing.T) (string, []server) {
+		t.Helper()
+		var urls []string
+		var majority []server
+		for i := range n {
+			s := testbedtest.StartRedis(t, testbed.RedisConfig{})
+			if urls = append(urls, s.URL()); i >= n/2 {
+				majority = append(majority, s)
+			}
+		}
+		return strings.Join(urls, ","), majority
+	}
+}
+
 // While most servers of a lock service are stopped, orders that need it get a 503 in time and change nothing. Other
 // orders continue. All orders continue when the servers do.
 func TestQuorumLost(t *testing.T) {
 	t.Parallel()
 	for strategy, begin := range map[string]func(t *testing.T) (address string, majority []server){
-		"redlock": func(t *testing.T) (string, []server) {
-			t.Helper()
-			var urls []string
-			var servers []server
-			for range 3 {
-				s := testbedtest.StartRedis(t, testbed.RedisConfig{})
-				urls, servers = append(urls, s.URL()), append(servers, s)
-			}
-			return strings.Join(urls, ","), servers[1:]
-		},
+		"redis":   redisServers(1),
+		"redlock": redisServers(3),
 		"zookeeper": func(t *testing.T) (string, []server) {
 			t.Helper()
 			e := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})

@@ -25,6 +25,7 @@ func TestAdminListen(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	r.want(t, http.StatusNotFound, "GET", "/api/v1/timers", "")
+	shows(t, []string{"healthcheck", "--url", r.url})
 	r.stop()
 	r.stopped(t)
 	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin-url", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {

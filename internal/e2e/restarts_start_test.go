@@ -151,19 +151,6 @@ func TestStartEndsWithoutItsStore(t *testing.T) {
 	}
 }
 
-func TestPortInUse(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t))
-	address := strings.TrimPrefix(r.url, "http://")
-	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", address)
-	if code != 1 || !strings.Contains(stderr, address) {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
-	if code, _, stderr := call(t, noEnv, "healthcheck", "--url", r.url); code != 0 {
-		t.Errorf("healthcheck: exit code %d: %s", code, stderr)
-	}
-}
-
 // TestGaleraNodeIsNamedAtTheStart starts an instance on a server with write set replication, and one on a server without.
 func TestGaleraNodeIsNamedAtTheStart(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -16,54 +15,6 @@ import (
 
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
-
-func TestOrderOnRealStores(t *testing.T) {
-	t.Parallel()
-	database := testbedtest.Database(t)
-	r := start(t, "--database", database, "--redis", testbedtest.Redis(t))
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":3,"strategy":"redis"}`)
-	paid, cancelled := r.place(t), r.place(t)
-	r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+paid+"/pay", `{"payment_id":"p1"}`)
-	r.want(t, http.StatusOK, "POST", "/api/v1/orders/"+cancelled+"/cancel", "")
-	r.want(t, http.StatusConflict, "POST", "/api/v1/orders/"+cancelled+"/pay", `{"payment_id":"p1"}`)
-	r.place(t)
-	r.place(t)
-	r.want(t, http.StatusConflict, "POST", "/api/v1/orders", oneUnit)
-	var books struct{ OK bool }
-	if err := json.Unmarshal([]byte(r.want(t, http.StatusOK, "GET", "/api/v1/audit?sku=a", "")), &books); err != nil || !books.OK {
-		t.Errorf("audit: ok %v, %v", books.OK, err)
-	}
-	if code, out, stderr := call(t, noEnv, "audit", "--database", database); code != 0 || !strings.Contains(out, "ok") {
-		t.Errorf("shop audit: exit code %d: %s%s", code, out, stderr)
-	}
-	metrics(t, r, `shop_orders_total{`, `shop_lock_wait_seconds_count{`, `shop_oversold_units{`)
-	r.want(t, http.StatusNotFound, "GET", "/metrics", "")
-}
-
-func TestAuditNamesTheBrokenSKU(t *testing.T) {
-	t.Parallel()
-	database := testbedtest.Database(t)
-	shop := []*instance{start(t, "--database", database), start(t, "--database", database, "--instance", "other")}
-	for try := range 20 { // a race need not show at the first try
-		sku := fmt.Sprint("a", try)
-		shop[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":50,"strategy":"naive"}`)
-		var group sync.WaitGroup
-		for n := range 200 { // of as many customers: one customer orders one after the other
-			group.Go(func() {
-				shop[n%2].send(t, "POST", "/api/v1/orders", fmt.Sprintf(`{"customer_id":"c%d","items":[{"sku":%q,"quantity":1}]}`, n, sku))
-			})
-		}
-		group.Wait()
-		switch code, out, _ := call(t, noEnv, "audit", "--database", database); {
-		case code == 1 && strings.Contains(out, sku+": oversold: "):
-			return
-		case code != 0 && !strings.Contains(out, "BROKEN"): // on a slow machine fewer orders than units may be placed
-
-			t.Fatalf("exit code %d:\n%s", code, out)
-		}
-	}
-	t.Error("naive never oversold")
-}
 
 // One POST is one trace, from the request to the lock and the statements, and
 // reaches an OTLP receiver when one is configured. The expiry of the order has a trace

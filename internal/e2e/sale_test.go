@@ -3,9 +3,7 @@ package e2e_test
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"slices"
@@ -67,81 +65,6 @@ func TestAThousandBuyersOfTen(t *testing.T) {
 	}
 }
 
-// Baskets name the same SKUs, guarded in different ways, in every order, and want more than there is. No two wait for
-// each other, each gets all it wants or nothing, and the ledger balances while customers pay and cancel. Other tests
-// wait meanwhile.
-func TestBasketsInOppositeOrders(t *testing.T) {
-	s := newStage(t)
-	fleet := s.three(t, "--permits", "1000")
-	client := customers(t)
-	skus := map[string]string{}
-	for i, strategy := range []string{"conditional", "optimistic", "for-update", "redis", "redis-cohort", "lua"} {
-		sku := fmt.Sprint("s", i)
-		skus[sku] = strategy
-		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, fmt.Sprintf(`{"on_hand":%d,"strategy":%q}`, testbedtest.Size(45, 300), strategy))
-	}
-	baskets := testbedtest.Size(150, 1000)
-	hands := testbedtest.Size(10, 25) // who waits for the others may wait for ten seconds
-	began := time.Now()
-	answers := together(hands, func(hand int) (worst answer) {
-		for i := hand; i < baskets; i += hands {
-			url := fleet[rand.N(3)].url
-			basket := randomBasket(len(skus))
-			a := insist(func() answer { return ask(t.Context(), client, http.MethodPost, url+"/api/v1/orders", basket) })
-			switch {
-			case a.err != nil || a.status != http.StatusCreated && a.status != http.StatusConflict:
-				return a
-			case a.status == http.StatusConflict:
-				continue
-			}
-			end, body := []string{"cancel", "pay", ""}[i%3], ""
-			if end == "pay" {
-				body = `{"payment_id":"p1"}`
-			}
-			if end == "" {
-				continue
-			}
-			last := insist(func() answer {
-				return ask(t.Context(), client, http.MethodPost, url+a.header.Get("Location")+"/"+end, body)
-			})
-			if last.err != nil || last.status != http.StatusOK {
-				return last
-			}
-		}
-		return worst
-	})
-	for _, a := range answers {
-		if a.err != nil || a.status != 0 {
-			t.Error(a)
-		}
-	}
-	t.Logf("%d baskets after %v", baskets, time.Since(began).Round(time.Millisecond))
-	store := books(t, s.database)
-	audits, err := store.Audit(t.Context(), "")
-	if err != nil || len(audits) != len(skus) {
-		t.Fatalf("%d audits, %v", len(audits), err)
-	}
-	var sold int64
-	for _, a := range audits {
-		if sold += a.Reserved; !a.OK() {
-			t.Errorf("the books of %s, %s: %v", a.SKU, skus[a.SKU], a.Broken())
-		}
-	}
-	if sold == 0 {
-		t.Error("no basket was sold")
-	}
-}
-
-// randomBasket asks for one to three units of two to four SKUs of so many, in any order, and
-// sometimes twice for the same one.
-func randomBasket(skus int) string {
-	order, lines := rand.Perm(skus), ""
-	for i := range 2 + rand.N(3) {
-		lines += fmt.Sprintf(`{"sku":"s%d","quantity":%d},`, order[i], 1+rand.N(3))
-	}
-	return fmt.Sprintf(`{"customer_id":"c%d","items":[%s{"sku":"s%d","quantity":1}]}`, rand.N(20), lines, rand.N(skus))
-}
-
 // play runs shop demo, and returns its exit code and JSON report.
 func play(t *testing.T, args ...string) (int, demo.Report) {
 	t.Helper()
@@ -197,16 +120,6 @@ func TestDemoOnEmbeddedStores(t *testing.T) {
 
 // stockSize is how many units a demo sells that has been shown at full size.
 func stockSize() string { return strconv.Itoa(testbedtest.Size(25, 400)) }
-
-func TestDemoOnRealStores(t *testing.T) {
-	t.Parallel()
-	args, variants := []string{"--redis", ownRedis(t), "--database", testbedtest.Database(t), "--stock", stockSize()}, 11
-	if testbedtest.Size(0, 1) == 0 { // the demo of every lock runs the others
-		args, variants = append(args, "--strategies", "naive,redis,lua"), 3
-	}
-	code, r := play(t, args...)
-	proved(t, code, r, variants)
-}
 
 // Every lock of the house sells the same stock, each on its real server. The instances are
 // this binary, which has the race detector.

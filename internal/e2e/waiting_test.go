@@ -214,29 +214,3 @@ func TestQueuedOrders(t *testing.T) {
 	}
 	balancedBut(t, s, "a", 0)
 }
-
-// An order that cannot be placed in its time is rejected, and its customer can read why.
-func TestQueuedOrderIsNotPlacedInTime(t *testing.T) {
-	t.Parallel()
-	s := newStage(t)
-	r := start(t, s.flags...)
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":2,"strategy":"redis"}`)
-	guard := hold(t, s.locks(t), stock.LockKey("a"))
-	a := purchase(t.Context(), customers(t), r.url, "a", "Prefer", "respond-async")
-	if a.status != http.StatusAccepted {
-		t.Fatal(a)
-	}
-	end := time.Now().Add(2 * time.Minute)
-	for {
-		status, reason := r.status(t, a.header.Get("Location"))
-		if status == "REJECTED" && reason == "not-placed-in-time" {
-			break
-		}
-		if status != "QUEUED" || time.Now().After(end) {
-			t.Fatalf("the order is %s %s", status, reason)
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-	free(t, guard)
-	balancedBut(t, s, "a", 0)
-}
