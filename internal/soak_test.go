@@ -10,7 +10,7 @@ import (
 )
 
 // TestSoakIsResumed runs tools/soak.sh in a clone whose Makefile writes down what it is asked for, and fails one group. The next
-// run repeats this group alone; a change of the code repeats all.
+// run repeats this group alone. Each change of the code repeats all until it is committed, and so does a new file.
 func TestSoakIsResumed(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs("..")
@@ -49,11 +49,9 @@ func TestSoakIsResumed(t *testing.T) {
 	}
 	first, _ := soak(1)
 	tests := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(first, "\n"), -1)
-	out, err := exec.CommandContext(t.Context(), "go", "test", "-list", ".", "./e2e").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if all := regexp.MustCompile(`(?m)^Test\w+`).FindAllString(string(out), -1); len(tests) != len(all) {
+	e2e := filepath.Join(dir, "internal/e2e")
+	all := regexp.MustCompile(`(?m)^func Test\w+\(t `).FindAllString(in(t, e2e, "cat $(go list -f '{{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}')"), -1)
+	if len(all) == 0 || len(tests) != len(all) {
 		t.Errorf("%d tests of e2e are in groups, want %d", len(tests), len(all))
 	}
 	if again, _ := soak(1); len(first) < 20 || len(again) != 1 || !strings.Contains(again[0], "./internal/order/...") {
@@ -66,8 +64,24 @@ func TestSoakIsResumed(t *testing.T) {
 	if last, _ := soak(0); len(last) != 1 {
 		t.Errorf("after a commit of texts: %q, want the one that failed", last)
 	}
-	write("Makefile", makefile+"# more\n")
+	for _, text := range []string{"# more\n", "# and more\n"} {
+		write("Makefile", makefile+text)
+		if all, _ := soak(0); len(all) != len(first) {
+			t.Errorf("%d groups after a change, want %d", len(all), len(first))
+		}
+	}
+	if _, out := soak(1, "order"); !strings.Contains(out, "soak: not passed at ") {
+		t.Errorf("one group of changes: %s", out)
+	}
+	write("Makefile", makefile)
 	if all, _ := soak(0); len(all) != len(first) {
-		t.Errorf("%d groups after a change, want %d", len(all), len(first))
+		t.Errorf("%d groups without the changes that their results have, want %d", len(all), len(first))
+	}
+	if none, _ := soak(0); strings.Join(none, "") != "" {
+		t.Errorf("%d groups that have passed, want none", len(none))
+	}
+	write("internal/order/new.go", "package order\n")
+	if all, _ := soak(0); len(all) != len(first) {
+		t.Errorf("%d groups with a new file, want %d", len(all), len(first))
 	}
 }
