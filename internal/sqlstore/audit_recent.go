@@ -39,7 +39,8 @@ func (a auditRow) checkpoint() (c checkpoint, right bool) {
 }
 
 // recentQuery reads of a SKU what was written after the ledger entry @since, and the orders that it concerns: those of the
-// entries, and those whose ids are later than @after, which may have none. Sums are differences to those of the entry.
+// entries, and those whose ids are later than @after, which may have none. An id has the time by the clock of its instance. It
+// reads the counters of the customers of these orders, and no others. Sums are differences to those of the entry.
 const recentQuery = `
 SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS now, l.*, o.*, b.*, c.*
 FROM skus s
@@ -80,6 +81,7 @@ const recentOrders = `(
   UNION SELECT order_id FROM order_lines{order_lines_sku} WHERE sku = @sku AND order_id > @after)`
 
 // AuditRecent implements [stock.Store]. Its time grows with what was written since the last audit; see [Store.Audit] for the rest.
+// Of a SKU whose row has the version of its checkpoint it reads overdue orders alone.
 func (s *Store) AuditRecent(ctx context.Context, sku string) ([]stock.Audit, error) {
 	var right []checkpoint
 	audits, err := s.audit(ctx, sku, func(db *gorm.DB) (rows []auditRow, err error) {

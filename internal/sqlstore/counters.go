@@ -118,7 +118,10 @@ func (t *transaction) fillMissing(ctx context.Context) error {
 }
 
 // fill inserts counters that are not there, with the units that the orders have. It locks these orders by their ids, so it waits
-// for a transaction that changes them and has found no counter. No order is added meanwhile: that takes the counter.
+// for a transaction that changes them and has found no counter. No order is added meanwhile: that takes the counter. An
+// order is missed only if another process fills the counter for it, and somebody deletes that counter, between the two statements.
+// On several writing Galera nodes the lock does not reach another node. If an order is cancelled or expires there, the counter
+// can stay too high: the customer is refused too early.
 func (s *Store) fill(db *gorm.DB, missing []counter) error {
 	skus, customers := make([]string, len(missing)), make([]string, len(missing))
 	for i, c := range missing {

@@ -16,7 +16,8 @@ import (
 // other, each at one moment. Without a limit, nothing is locked, counted or written. For each SKU with a limit such a
 // row counts the units of the customer in orders that are paid, or pending; whichever transaction changes them writes it.
 // A row without a SKU counts nothing: open orders are read from an index, up to the limit, which holds only if all
-// instances configure it. A row that is missing is filled from the orders. So rows may be deleted at any time.
+// instances configure it. A row that is missing is filled from the orders. So rows may be deleted; see
+// [Store.fill] for the moment in which an order is missed.
 type usage struct {
 	open  int64            // pending orders that have not expired, or the limit if there are more
 	units map[string]int64 // by SKU: in orders that are paid, or pending and not expired
