@@ -65,6 +65,8 @@
 //	a holder dies          The lock remains until its TTL ends. The first poll then grants it to the head of the queue.
 //	a waiter dies          Its place remains for 2.5 s, or five eighths of a shorter TTL than 4 s. A grant to it lasts 3 s
 //	                       more, or the TTL.
+//	Redis' clock is set    The lock of a holder that dies remains for that much longer than its TTL. A running holder
+//	back                   renews its own. ForceRelease ends it.
 //	Redis loses its data,  A second holder is possible until the first is notified by its next renewal. The fencing token
 //	or fails over to a     refuses the first holder's late writes. The queue forms again in the order of the next polls.
 //	replica that lagged
