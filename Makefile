@@ -75,6 +75,13 @@ soak: servers ## Run the same tests at full size, group by group, and plant the 
 soak-group:
 	$(GOTEST) -p 2 -parallel $(or $(PARALLEL),4) $(if $(RUN),-run '$(RUN)') $(PACKAGES)
 
+# Tests of sales on engines with several servers.
+ENGINES := TestSaleOnThreeServers
+
+.PHONY: engines
+engines: servers ## Sell on each engine with several servers while these fail, and write the table; takes minutes.
+	for each in $(ENGINES); do SHOP_TEST_SOAK=1 $(MAKE) soak-group PACKAGES=./internal/e2e RUN="^$$each\$$$$" || exit 1; done
+
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
 	@tools/prose.sh warnings

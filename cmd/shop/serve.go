@@ -72,8 +72,6 @@ func (s *serving) define() {
 	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
 	f.Group("Cluster")
-	f.BoolVar(&c.AllowMultiWriter, "allow-multi-writer", false, "start although another instance writes to another node of the Galera cluster: "+
-		"two leaders may work at once")
 	f.StringVar(&c.Instance, "instance", "", "`NAME`: call the instance so in responses, ledger and logs; 1 to 64 characters")
 	f.DefaultText("instance", "HOSTNAME-PID")
 	f.StringVar(&c.Advertise, "advertise", "", "`HOST:PORT`: announce this address to the other instances, as shop cluster members shows it")

@@ -68,8 +68,9 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	i.closers.pushClient("database", i.store.Close)
-	if err := claimNode(ctx, i.c, i.store, &i.closers, i.log); err != nil {
-		return err
+	if i.store.Galera() {
+		i.log.InfoContext(ctx, "the database is a node of a Galera cluster; statements share no packet, and reads and transactions wait for what other nodes have committed",
+			slog.String("database", i.store.Address()))
 	}
 	if i.clients, err = openRedisClients(i.c, i.tel, &i.closers); err != nil {
 		return err

@@ -47,8 +47,6 @@ type Config struct {
 	Partition     string
 	LogLevel      slog.Level
 
-	AllowMultiWriter bool // instances may write to several nodes of a Galera cluster
-
 	Version  string // of the program
 	TextLogs bool   // logs are for people, not for programs
 }

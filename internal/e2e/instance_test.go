@@ -42,8 +42,15 @@ var siblings struct {
 // start serves on free ports until the test ends, and fails the test unless the instance stops in good order then.
 func start(t *testing.T, args ...string) *instance {
 	t.Helper()
-	in := launch(t, append([]string{"--instance", "test"}, args...)...)
+	in := begin(t, append([]string{"--instance", "test"}, args...)...)
 	in.listens(t)
+	return in
+}
+
+// begin is start, but does not wait until the instance listens.
+func begin(t *testing.T, args ...string) *instance {
+	t.Helper()
+	in := launch(t, args...)
 	siblings.Lock()
 	defer siblings.Unlock()
 	if siblings.of == nil {

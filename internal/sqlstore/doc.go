@@ -80,8 +80,9 @@
 // transaction keeps no rows locked for longer. SQLite runs in WAL mode with BEGIN IMMEDIATE. Writers of one process
 // queue for its only write lock; writers of other processes wait at most one second at a time.
 //
-// On a Galera node no statements share a packet. A row lock does not reach another node, so all instances write to the
-// same node, which [Store.ClaimNode] checks.
+// On a Galera node no statements share a packet, because the node may roll a transaction back between two of them. A row
+// lock does not reach another node, so a transaction writes each row that guards its decision. Reads and transactions
+// begin when the node has what other nodes have committed.
 //
 // The stock columns are signed and have no CHECK, so an oversold SKU can be paid for, cancelled and audited.
 package sqlstore

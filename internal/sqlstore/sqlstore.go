@@ -90,7 +90,7 @@ func (s *Store) clock(db *gorm.DB) (t int64, err error) {
 	return t, err
 }
 
-// Galera reports whether the database is a node of a Galera cluster. See [Store.ClaimNode].
+// Galera reports whether the database is a node of a Galera cluster.
 func (s *Store) Galera() bool { return !s.engine.LocksReachAllWriters }
 
 // Address returns where the database is, without secrets.

@@ -175,6 +175,9 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	}
 	// In MariaDB's words, or in MySQL's: the isolation, how long a statement may take, and a transaction may be idle.
 	c.Params = session()
+	if !engine.LocksReachAllWriters {
+		c.Params["wsrep_sync_wait"] = "1"
+	}
 	isolation, longest, idle, unit := "transaction_isolation", "max_execution_time", "wait_timeout", time.Millisecond
 	if engine.Name != "mysql" {
 		isolation, longest, idle, unit = "tx_isolation", "max_statement_time", "idle_transaction_timeout", time.Second

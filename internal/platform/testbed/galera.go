@@ -43,6 +43,7 @@ func StartGalera(ctx context.Context) (*Galera, error) {
 			"wsrep_on": "ON", "wsrep_provider": provider, "wsrep_node_address": "127.0.0.1", "wsrep_node_name": fmt.Sprintf("node-%d", i+1),
 			"wsrep_cluster_address": "gcomm://" + strings.Join(members[:i], ","), // the first node founds the cluster
 			"wsrep_sst_method":      "rsync", "wsrep_sst_receive_address": loopback(ports[galeraNodes+i]),
+			"wsrep_sst_donor": []string{"node-2,", "node-3,", "node-2,"}[i], // a donor does not write while it is copied; the first node always does
 			"wsrep_provider_options": fmt.Sprintf("base_port=%d;gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=64M",
 				ports[i], members[i], loopback(ports[2*galeraNodes+i])),
 			"binlog_format": "ROW", "innodb_autoinc_lock_mode": "2", "innodb_flush_log_at_trx_commit": "2",

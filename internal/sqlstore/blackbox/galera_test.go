@@ -90,25 +90,3 @@ func catchUp(t *testing.T, node string) {
 		}
 	}
 }
-
-// The clocks of all nodes were set back by a day after an instance that wrote to a node had died. Its claim lies in the future,
-// and keeps no other instance from another node.
-func TestClaimInTheFutureIsNone(t *testing.T) {
-	t.Parallel()
-	nodes := testbedtest.StartGalera(t).Nodes()
-	one, two := open(t, nodes[0].URL(), "one"), open(t, nodes[1].URL(), "two")
-	if err := one.ClaimNode(t.Context(), false); err != nil {
-		t.Fatal(err)
-	}
-	catchUp(t, nodes[1].URL())
-	err := two.ClaimNode(t.Context(), false)
-	if _, refused := errors.AsType[*sqlstore.OtherNodeError](err); !refused {
-		t.Errorf("a claim while another instance writes to another node: %v", err)
-	}
-	if _, err := rawDB(t, nodes[1].URL()).ExecContext(t.Context(), "UPDATE writing_nodes SET seen_at = seen_at + 86400000000"); err != nil {
-		t.Fatal(err)
-	}
-	if err := two.ClaimNode(t.Context(), false); err != nil {
-		t.Error(err)
-	}
-}

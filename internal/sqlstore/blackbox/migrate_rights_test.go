@@ -62,7 +62,7 @@ func TestMigrationWithoutRightsChangesNothing(t *testing.T) {
 
 	s := open(t, server.URL(), "migrate")
 	create(t, s, "a", "conditional", 9)
-	execAt(t, server, "ALTER TABLE sku_segments DROP CONSTRAINT segments_are_folded", "DROP TABLE writing_nodes",
+	execAt(t, server, "ALTER TABLE sku_segments DROP CONSTRAINT segments_are_folded",
 		"UPDATE skus SET segments = 1", "INSERT INTO sku_segments (sku, segment, on_hand, reserved, version) VALUES ('a', 0, 5, 0, 0)",
 		"DELETE FROM schema_migrations WHERE version > 10")
 	state := func() (all []string) {

@@ -22,13 +22,17 @@ func StartCluster(t testing.TB, cfg testbed.ClusterConfig) *testbed.Cluster {
 	return started(t, server, err)
 }
 
-// StartReplicated starts a MariaDB server and its replica, which is read-only, for this test alone. Both have a user seller
-// with the password secret, who has all rights in their database and may not write to a server that is read-only.
+// SellerStatements create a user seller with the password secret, who has all rights in the database of a server and may not write
+// to a server that is read-only.
+var SellerStatements = []string{"CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON " + testbed.DefaultDatabase + ".* TO seller@'%'"}
+
+// StartReplicated starts a MariaDB server and its replica, which is read-only, for this test alone. Both have the user of
+// [SellerStatements].
 func StartReplicated(t testing.TB) (primary, replica *testbed.MariaDB) {
 	t.Helper()
 	start := func(id string) *testbed.MariaDB {
 		m := StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"server_id": id, "log_bin": "log", "binlog_format": "ROW", "log_slave_updates": "1"}})
-		exec(t, m, "CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON "+testbed.DefaultDatabase+".* TO seller@'%'", "RESET MASTER")
+		Exec(t, m, append(SellerStatements, "RESET MASTER")...)
 		return m
 	}
 	primary, replica = start("1"), start("2")
@@ -36,13 +40,13 @@ func StartReplicated(t testing.TB) (primary, replica *testbed.MariaDB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exec(t, replica, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='root', MASTER_USE_GTID=slave_pos", host, port),
+	Exec(t, replica, fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='root', MASTER_USE_GTID=slave_pos", host, port),
 		"START SLAVE", "SET GLOBAL read_only = 1")
 	return primary, replica
 }
 
-// exec runs statements as root.
-func exec(t testing.TB, m *testbed.MariaDB, statements ...string) {
+// Exec runs statements as root.
+func Exec(t testing.TB, m *testbed.MariaDB, statements ...string) {
 	t.Helper()
 	for _, statement := range statements {
 		if _, err := OpenSQL(t, m.URL()).ExecContext(t.Context(), statement); err != nil {

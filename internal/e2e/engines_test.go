@@ -1,0 +1,194 @@
+package e2e_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// engine is a database on three servers.
+type engine struct {
+	name  string
+	start func(t *testing.T) *servers
+}
+
+// engines are those on which a sale has to be exact, whatever happens to one of their servers.
+var engines = []engine{
+	{"galera", startGalera},
+}
+
+// servers are those of an engine that runs.
+type servers struct {
+	nodes     []*testbed.MariaDB
+	databases [3]string // one for each instance
+	faults    []engineFault
+}
+
+// engineFault is what happens to servers in the middle of a sale.
+type engineFault struct {
+	name string
+	do   func() // ends when it is mended
+	says string // a type of problem that customers get
+}
+
+// exact are the strategies that must not oversell.
+var exact = []string{"conditional", "for-update", "optimistic", "redis", "redis-cohort", "lua", "sql", "sql-cohort"}
+
+// mostWait is how long a response may take while servers are away.
+const mostWait = 12 * time.Second
+
+// Three instances sell by all exact strategies while servers fail and are mended. Each acknowledged order is a row, and no request
+// is two. Nothing is oversold, and limits per customer hold. At full size all faults happen to each engine, and the page is written.
+func TestSaleOnThreeServers(t *testing.T) {
+	t.Parallel()
+	pages := make([]string, len(engines))
+	if testbedtest.Size(0, 1) == 1 {
+		t.Cleanup(func() { writeEngines(t, pages) })
+	}
+	for i, e := range engines {
+		t.Run(e.name, func(t *testing.T) {
+			if testbedtest.Size(0, 1) == 0 {
+				t.Parallel()
+			}
+			pages[i] = sellThroughFaults(t, e)
+		})
+	}
+}
+
+// sellThroughFaults returns the rows of the page for an engine.
+func sellThroughFaults(t *testing.T, e engine) (rows string) {
+	t.Helper()
+	all := e.start(t)
+	s := newMidSale(t, openShop(t, all, "--order-ttl", "10s"), exact...)
+	faults := all.faults[:testbedtest.Size(1, len(all.faults))]
+	began, gaps := make([]time.Time, len(faults)), make([]time.Duration, len(faults))
+	for i, f := range faults {
+		s.placesAll(t)
+		began[i] = time.Now()
+		f.do()
+		s.placesAll(t)
+		gaps[i] = s.gap(began[i])
+		if f.says != "" && s.refused[f.says] == 0 {
+			t.Errorf("%s: no response says %s: %v", f.name, f.says, s.refused)
+		}
+	}
+	s.stop()
+	if s.slowest > mostWait+s.stalls.total() {
+		t.Errorf("a response took %v", s.slowest)
+	}
+	awaitExpiry(t, all.nodes[0].URL())
+	var lost []receipt
+	for _, n := range all.nodes {
+		lost = s.holds(t, n.URL(), all.databases[0])
+		if len(lost) > 0 {
+			t.Errorf("%d acknowledged orders are lost, such as %v", len(lost), lost[0])
+		}
+	}
+	for i, f := range faults {
+		during := func(r receipt) bool {
+			return r.at.After(began[i]) && (i+1 == len(faults) || r.at.Before(began[i+1]))
+		}
+		placed, gone := countIf(slices.Collect(maps.Values(s.orders)), during), countIf(lost, during)
+		rows += fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f |\n", e.name, f.name, placed, placed-gone, gone, gaps[i].Seconds())
+	}
+	t.Log("\n" + rows)
+	return rows
+}
+
+// countIf returns how many of all match.
+func countIf[T any](all []T, match func(T) bool) (n int) {
+	for _, each := range all {
+		if match(each) {
+			n++
+		}
+	}
+	return n
+}
+
+// writeEngines writes the page, if all engines have run.
+func writeEngines(t *testing.T, pages []string) {
+	t.Helper()
+	if slices.Contains(pages, "") {
+		return
+	}
+	must(t, os.WriteFile("../../docs/benchmarks/results/engines.md", []byte(`# Engines with several servers
+
+## How to read it
+
+Three instances sell by `+strings.Join(exact, ", ")+` while servers of the database fail and are mended. Each row has the orders that
+were acknowledged from the fault until the next one, those that are stored, and the longest time without an order of one of these SKUs, in seconds.
+All servers and buyers share one machine. `+"`make engines`"+` writes the page ([TestSaleOnThreeServers](../../../internal/e2e/engines_test.go)).
+
+| engine | fault | acknowledged | stored | lost | standstill |
+|---|---|--:|--:|--:|--:|
+`+strings.Join(pages, "")), 0o600))
+}
+
+// openShop starts three instances at once on an empty database.
+func openShop(t *testing.T, all *servers, flags ...string) []*instance {
+	t.Helper()
+	redis := ownRedis(t)
+	fleet := make([]*instance, len(all.databases))
+	for i, database := range all.databases {
+		fleet[i] = begin(t, append([]string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", redis}, flags...)...)
+	}
+	for _, in := range fleet {
+		in.listens(t)
+	}
+	return fleet
+}
+
+// awaitExpiry waits until no order is open.
+func awaitExpiry(t *testing.T, server string) {
+	t.Helper()
+	db := testbedtest.OpenSQL(t, server)
+	testbedtest.Eventually(t, "all unpaid orders have expired", func() bool {
+		open := -1
+		if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders WHERE status = 'PENDING'").Scan(&open); err != nil {
+			t.Fatal(err)
+		}
+		return open == 0
+	})
+}
+
+// startGalera starts three nodes that all accept writes. Each instance has its own node first in its list.
+func startGalera(t *testing.T) *servers {
+	t.Helper()
+	nodes := testbedtest.StartGalera(t).Nodes()
+	all := &servers{nodes: nodes}
+	testbedtest.Exec(t, nodes[0], testbedtest.SellerStatements...)
+	for i := range nodes {
+		var hosts []string
+		for _, n := range slices.Concat(nodes[i:], nodes[:i]) {
+			hosts = append(hosts, n.Addr())
+		}
+		all.databases[i] = "mysql://seller:secret@" + strings.Join(hosts, ",") + "/" + testbed.DefaultDatabase
+	}
+	all.faults = []engineFault{
+		{"node killed for 5 s, back by state transfer", func() {
+			must(t, nodes[2].Kill())
+			<-time.After(5 * time.Second)
+			must(t, nodes[2].Restart(t.Context()))
+		}, ""},
+		{"majority paused for 15 s", func() {
+			must(t, nodes[1].Pause())
+			must(t, nodes[2].Pause())
+			<-time.After(15 * time.Second)
+			must(t, nodes[1].Resume())
+			must(t, nodes[2].Resume())
+		}, "store-unavailable"},
+		{"node paused for 15 s", func() {
+			must(t, nodes[1].Pause())
+			<-time.After(15 * time.Second)
+			must(t, nodes[1].Resume())
+		}, ""},
+	}
+	return all
+}
