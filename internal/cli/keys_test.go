@@ -55,11 +55,6 @@ func TestKeysBadCommandLines(t *testing.T) {
 			t.Errorf("%q: want one line without secrets, got %q", c.args, stderr)
 		}
 	}
-	for _, args := range []string{"help", "--help", "create --help", "list --help", "revoke --help"} {
-		if code, out, stderr := call(t, noEnv, append([]string{"keys"}, strings.Fields(args)...)...); code != 0 || !strings.Contains(out, "shop keys") {
-			t.Errorf("%q: exit code %d: %s", args, code, stderr)
-		}
-	}
 	if files, err := os.ReadDir("."); err != nil || len(files) != 0 {
 		t.Errorf("a refused command has left %v, %v", files, err)
 	}
@@ -192,31 +187,6 @@ func keysOf(t *testing.T, database string) *identity.Service {
 		t.Fatal(err)
 	}
 	return service
-}
-
-// The error names the missing file, and the command does not create it.
-func TestKeysCommandDoesNotCreateADatabase(t *testing.T) {
-	t.Chdir(t.TempDir())
-	for _, args := range [][]string{{"create", "--admin"}, {"list"}, {"revoke", "aaaaaaaaaa"}} {
-		code, out, stderr := call(t, noEnv, append([]string{"keys"}, args...)...)
-		if code != 1 || out != "" || !strings.Contains(stderr, "shop.db") || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%q: exit code %d: %s%s", args, code, out, stderr)
-		}
-		if _, err := os.Stat("shop.db"); err == nil {
-			t.Errorf("%q has made a database", args)
-		}
-		if err := os.WriteFile("empty.db", nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		code, out, stderr = call(t, noEnv, append([]string{"keys", args[0], "--database", "sqlite:empty.db"}, args[1:]...)...)
-		if code != 1 || out != "" || !strings.Contains(stderr, "shop migrate") || strings.Count(stderr, "\n") != 1 {
-			t.Errorf("%q: exit code %d: %s%s", args, code, out, stderr)
-		}
-	}
-	code, _, stderr := call(t, noEnv, "keys", "create", "--admin", "--database", "mysql://user:secret@127.0.0.1:1/shop")
-	if code != 1 || !strings.Contains(stderr, "127.0.0.1:1") || strings.Contains(stderr, "secret") || strings.Count(stderr, "\n") != 1 {
-		t.Errorf("exit code %d: %s", code, stderr)
-	}
 }
 
 type closedPipe struct{}

@@ -87,24 +87,6 @@ func TestOrderIsPlacedPaidAndRead(t *testing.T) {
 	}
 }
 
-func TestCancelReleasesUnits(t *testing.T) {
-	t.Parallel()
-	s := newShop(t)
-	s.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":2,"strategy":"optimistic"}`)
-	id := s.place(t)
-	for range 2 {
-		if got := s.must(t, 200, http.MethodPost, "/api/v1/orders/"+id+"/cancel", ""); got["status"] != "CANCELLED" {
-			t.Errorf("cancelled: %v", got)
-		}
-	}
-	p := s.must(t, 409, http.MethodPost, "/api/v1/orders/"+id+"/pay", `{"payment_id":"p1"}`)
-	wantType(t, p, "order-state-conflict")
-	if p["state"] != "CANCELLED" {
-		t.Errorf("conflict: %v", p)
-	}
-	s.place(t)
-}
-
 func TestPages(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)

@@ -150,23 +150,6 @@ func TestConcurrencyLimitNamesLimitAndDelay(t *testing.T) {
 	}
 }
 
-// TestLimitsOfACustomer say what was exceeded.
-func TestLimitsOfACustomer(t *testing.T) {
-	t.Parallel()
-	s := newHandler(t, httpapi.Config{Orders: failing(&order.LimitError{SKU: "s1", Limit: 3, Had: 0})})
-	p := s.must(t, 409, http.MethodPost, orders, basket)
-	wantType(t, p, "purchase-limit")
-	if got := fmt.Sprint(p["exceeded"]); got != "map[had:0 limit:3 sku:s1]" {
-		t.Errorf("exceeded %s", got)
-	}
-	s = newHandler(t, httpapi.Config{Orders: failing(&order.LimitError{Limit: 3, Had: 3})})
-	p = s.must(t, 409, http.MethodPost, orders, basket)
-	wantType(t, p, "open-orders-limit")
-	if got := fmt.Sprint(p["exceeded"]); got != "map[had:3 limit:3]" {
-		t.Errorf("exceeded %s", got)
-	}
-}
-
 // TestPurchaseLimitOfASKU is set when it is created, and holds.
 func TestPurchaseLimitOfASKU(t *testing.T) {
 	t.Parallel()
@@ -181,7 +164,14 @@ func TestPurchaseLimitOfASKU(t *testing.T) {
 		t.Errorf("created %v", got)
 	}
 	s.place(t)
-	wantType(t, s.must(t, 409, http.MethodPost, orders, basket), "purchase-limit")
+	exceeds := func(s *shop, slug, exceeded string) {
+		t.Helper()
+		p := s.must(t, 409, http.MethodPost, orders, basket)
+		if wantType(t, p, slug); fmt.Sprint(p["exceeded"]) != exceeded {
+			t.Errorf("exceeded %v, want %s", p["exceeded"], exceeded)
+		}
+	}
+	exceeds(s, "purchase-limit", "map[had:2 limit:3 sku:s1]")
 	for _, bad := range []string{"-1", "1.5", "1000000001", `"3"`, "null"} {
 		body := strings.Replace(create, ":3", ":"+bad, 1)
 		wantType(t, s.must(t, 422, http.MethodPut, "/api/v1/skus/s3", body), "invalid-request")
@@ -189,7 +179,7 @@ func TestPurchaseLimitOfASKU(t *testing.T) {
 	over := newShopWith(t, order.Config{MaxOpen: 1})
 	over.must(t, 201, http.MethodPut, "/api/v1/skus/s1", `{"on_hand":9,"strategy":"conditional"}`)
 	id := over.place(t)
-	wantType(t, over.must(t, 409, http.MethodPost, orders, basket), "open-orders-limit")
+	exceeds(over, "open-orders-limit", "map[had:1 limit:1]")
 	over.must(t, 200, http.MethodPost, orders+"/"+id+"/cancel", "")
 	over.place(t)
 }
