@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
@@ -140,25 +141,17 @@ func TestLockServiceAwayAtTheDeadline(t *testing.T) {
 	})
 }
 
-// absent is a lock service that is known to be away, and notes who asks for it all the same.
-type absent struct {
-	dlock.Locker
-	asked atomic.Int64
-}
+// absent is a lock service that is known to be away, and counts who asks for it all the same.
+type absent struct{ *dlocktest.Faulty }
 
-func (a *absent) Unavailable() error { return errors.New("connection refused") }
-
-func (a *absent) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	a.asked.Add(1)
-	return a.Locker.Acquire(ctx, key)
-}
+func (absent) Unavailable() error { return errors.New("connection refused") }
 
 // A basket that needs a lock service which is known to be away takes no lock of its other SKUs.
 func TestLockServiceKnownToBeAway(t *testing.T) {
 	t.Parallel()
-	l, gone := memlock.New(memlock.Config{}), &absent{Locker: memlock.New(memlock.Config{})}
-	here := &absent{Locker: l}
-	st, err := stock.NewStrategies(stock.Lockers{Etcd: gone, Redis: struct{ dlock.Locker }{here}}).Lookup("redis")
+	gone := absent{&dlocktest.Faulty{Locker: memlock.New(memlock.Config{})}}
+	here := &dlocktest.Faulty{Locker: memlock.New(memlock.Config{})}
+	st, err := stock.NewStrategies(stock.Lockers{Etcd: gone, Redis: here}).Lookup("redis")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,10 +163,10 @@ func TestLockServiceKnownToBeAway(t *testing.T) {
 	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a", "z")}); !errors.Is(err, stock.ErrLockAway) || !errors.Is(err, stock.ErrUnavailable) {
 		t.Errorf("%v, want ErrLockAway", err)
 	}
-	if here.asked.Load() != 0 || gone.asked.Load() != 0 {
-		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that is away", here.asked.Load(), gone.asked.Load())
+	if here.Calls.Load() != 0 || gone.Calls.Load() != 0 {
+		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that is away", here.Calls.Load(), gone.Calls.Load())
 	}
-	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil || here.asked.Load() != 1 {
+	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil || here.Calls.Load() != 1 {
 		t.Errorf("the other SKU alone: %v", err)
 	}
 	exact(t, store, "a", 1)

@@ -15,24 +15,9 @@ import (
 	"example.com/shop/internal/cluster/clustertest"
 	"example.com/shop/internal/cluster/zkcluster"
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
-
-// flaky is a locker that fails a few times.
-type flaky struct {
-	dlock.Locker
-	failures []error
-}
-
-// Acquire implements [dlock.Locker].
-func (f *flaky) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	if len(f.failures) > 0 {
-		err := f.failures[0]
-		f.failures = f.failures[1:]
-		return nil, err
-	}
-	return f.Locker.Acquire(ctx, key)
-}
 
 // TestCampaignGoesOn when the lock service fails, until its context ends.
 func TestCampaignGoesOn(t *testing.T) {
@@ -40,7 +25,13 @@ func TestCampaignGoesOn(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		var reported atomic.Int32
 		s, away := session(t, testbedtest.ZooKeeper(t)), errors.New("away")
-		l := &flaky{locker(t, s), []error{away, dlock.ErrUncertain, away}}
+		failures := []error{away, dlock.ErrUncertain, away}
+		l := &dlocktest.Faulty{Locker: locker(t, s), Fail: func() (err error) {
+			if len(failures) > 0 {
+				err, failures = failures[0], failures[1:]
+			}
+			return err
+		}}
 		group := rand.Text()
 		e, err := zkcluster.NewElection(store(t, s, group, func(error) { reported.Add(1) }), l, group, "a")
 		check(t, err)
@@ -48,14 +39,14 @@ func TestCampaignGoesOn(t *testing.T) {
 		if reported.Load() != 3 {
 			t.Errorf("reported %d times", reported.Load())
 		}
-		l.failures = []error{away, away, away, away, away, away, away, away, away, away, away, away, away, away, away, away}
+		failures = []error{away, away, away, away, away, away, away, away, away, away, away, away, away, away, away, away}
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		defer cancel()
 		if _, err := e.Campaign(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("Campaign = %v", err)
 		}
-		if len(l.failures) < 5 {
-			t.Errorf("%d attempts are left", len(l.failures))
+		if len(failures) < 5 {
+			t.Errorf("%d attempts are left", len(failures))
 		}
 		check(t, term.Resign(t.Context()))
 	})

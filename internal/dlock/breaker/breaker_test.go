@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/breaker"
+	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
 )
 
@@ -18,33 +19,25 @@ var errDown = errors.New("connection refused")
 
 // service is a lock service that fails as the test wants.
 type service struct {
-	dlock.Locker
+	*dlocktest.Faulty
 
 	fails atomic.Pointer[error] // of every call; nil: none
-	calls atomic.Int64
 }
 
-func newService() *service { return &service{Locker: memlock.New(memlock.Config{})} }
+func newService() *service {
+	s := new(service)
+	s.Faulty = &dlocktest.Faulty{Locker: memlock.New(memlock.Config{}), Fail: func() error {
+		if err := s.fails.Load(); err != nil {
+			return *err
+		}
+		return nil
+	}}
+	return s
+}
 
 func (s *service) fail(err error) { s.fails.Store(&err) }
 
 func (s *service) recover() { s.fails.Store(nil) }
-
-func (s *service) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	s.calls.Add(1)
-	if err := s.fails.Load(); err != nil {
-		return nil, *err
-	}
-	return s.Locker.Acquire(ctx, key)
-}
-
-func (s *service) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	s.calls.Add(1)
-	if err := s.fails.Load(); err != nil {
-		return nil, *err
-	}
-	return s.Locker.TryAcquire(ctx, key)
-}
 
 // start returns a breaker that runs until the test ends, and counts its notifications.
 func start(t *testing.T, s *service, probeFirst bool) (b *breaker.Breaker, unavailable, recovered *atomic.Int64) {
@@ -81,17 +74,17 @@ func TestUnavailableServiceFailsAtOnce(t *testing.T) {
 			t.Errorf("the call that fails: %v", err)
 		}
 		synctest.Wait()
-		before := s.calls.Load()
+		before := s.Calls.Load()
 		for range 10 {
 			if _, err := b.TryAcquire(t.Context(), "a"); !errors.Is(err, errDown) {
 				t.Errorf("a call to an unavailable service: %v", err)
 			}
 		}
-		if now := s.calls.Load(); now != before {
+		if now := s.Calls.Load(); now != before {
 			t.Errorf("%d calls have reached an unavailable service", now-before)
 		}
 		time.Sleep(time.Second)
-		if s.calls.Load() == before {
+		if s.Calls.Load() == before {
 			t.Error("nobody probes")
 		}
 		s.recover()
@@ -145,14 +138,14 @@ func TestOneCutConnectionRefusesNoOtherCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newService()
 		b, unavailable, _ := start(t, s, false)
-		probes := s.calls.Load()
+		probes := s.Calls.Load()
 		b.Record(t.Context(), time.Now(), io.EOF)
 		if err := b.Unavailable(); err != nil {
 			t.Errorf("after one cut connection: %v", err)
 		}
 		synctest.Wait()
-		if err := b.Unavailable(); err != nil || unavailable.Load() != 0 || s.calls.Load() == probes {
-			t.Errorf("after the probe: %v, notified %d times, %d probes", err, unavailable.Load(), s.calls.Load()-probes)
+		if err := b.Unavailable(); err != nil || unavailable.Load() != 0 || s.Calls.Load() == probes {
+			t.Errorf("after the probe: %v, notified %d times, %d probes", err, unavailable.Load(), s.Calls.Load()-probes)
 		}
 		time.Sleep(time.Millisecond) // the answer to the probe is older than the call
 		began := time.Now()
@@ -196,7 +189,7 @@ func TestRaiseCounterIsUnsupportedWithoutCounterRaiser(t *testing.T) {
 type several struct{ *service }
 
 func (s several) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	s.calls.Add(1)
+	s.Calls.Add(1)
 	lease, err := s.Locker.(dlock.EachLocker).TryAcquireEach(ctx, keys)
 	if failed := s.fails.Load(); failed != nil {
 		time.Sleep(time.Minute) // a failure that is no refusal of one connection
@@ -220,9 +213,9 @@ func TestTryAcquireEachIsRecorded(t *testing.T) {
 		if none, err := b.TryAcquireEach(t.Context(), []string{"a"}); none != nil || !errors.Is(err, errDown) || b.Unavailable() == nil {
 			t.Errorf("%v, %v: a service that fails is available", none, err)
 		}
-		before := s.calls.Load()
-		if _, err := b.TryAcquireEach(t.Context(), []string{"b"}); !errors.Is(err, errDown) || s.calls.Load() != before {
-			t.Errorf("error = %v after %d calls, want none", err, s.calls.Load()-before)
+		before := s.Calls.Load()
+		if _, err := b.TryAcquireEach(t.Context(), []string{"b"}); !errors.Is(err, errDown) || s.Calls.Load() != before {
+			t.Errorf("error = %v after %d calls, want none", err, s.Calls.Load()-before)
 		}
 		lease.Release(t.Context())
 	})
@@ -233,7 +226,7 @@ func TestTryAcquireEachIsUnsupportedWithoutEachLocker(t *testing.T) {
 	t.Parallel()
 	s := newService()
 	lease, err := breaker.New(s, breaker.Config{Name: "test"}).TryAcquireEach(t.Context(), []string{"a"})
-	if lease != nil || !errors.Is(err, errors.ErrUnsupported) || s.calls.Load() != 0 {
-		t.Errorf("%v, %v after %d calls", lease, err, s.calls.Load())
+	if lease != nil || !errors.Is(err, errors.ErrUnsupported) || s.Calls.Load() != 0 {
+		t.Errorf("%v, %v after %d calls", lease, err, s.Calls.Load())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/otellock"
 )
@@ -20,7 +21,7 @@ func TestOptionalCapabilities(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unable, err := otellock.New(refusing{}, otellock.Config{})
+	unable, err := otellock.New(dlocktest.Fails(nil), otellock.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -216,7 +216,7 @@ func TestFailedAcquisition(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			spans := tracetest.NewSpanRecorder()
-			l, err := otellock.New(refusing{c.err}, otellock.Config{
+			l, err := otellock.New(dlocktest.Fails(c.err), otellock.Config{
 				TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans)),
 			})
 			if err != nil {
@@ -240,9 +240,3 @@ func TestFailedAcquisition(t *testing.T) {
 		})
 	}
 }
-
-// refusing is a Locker that only fails.
-type refusing struct{ err error }
-
-func (l refusing) Acquire(context.Context, string) (*dlock.Lease, error)    { return nil, l.err }
-func (l refusing) TryAcquire(context.Context, string) (*dlock.Lease, error) { return nil, l.err }

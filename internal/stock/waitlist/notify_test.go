@@ -94,7 +94,7 @@ func TestNotifyDoesNotBlock(t *testing.T) {
 		var failures atomic.Int32
 		c.OnError = func(string, error) { failures.Add(1) }
 		lock := c.Lock
-		c.Lock, c.Queue = &absent{}, lock
+		c.Lock, c.Queue = absent(), lock
 		w, err := waitlist.New(c)
 		if err != nil {
 			t.Fatal(err)

@@ -9,27 +9,18 @@ import (
 	"testing/synctest"
 	"time"
 
-	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/dlocktest"
 )
 
 // absent is a lock service that does not answer.
-type absent struct{ calls atomic.Int32 }
-
-func (a *absent) Acquire(context.Context, string) (*dlock.Lease, error) {
-	a.calls.Add(1)
-	return nil, errors.New("connection refused")
-}
-
-func (a *absent) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return a.Acquire(ctx, key)
-}
+func absent() *dlocktest.Faulty { return dlocktest.Fails(errors.New("connection refused")) }
 
 // Without a queue everybody looks once per FallbackPoll, and no more than a few are at the
 // database at the same time.
 func TestWithoutAQueueWaitersPoll(t *testing.T) {
 	const waiters = 100
 	var failures atomic.Int32
-	queue := &absent{}
+	queue := absent()
 	synctest.Test(t, func(t *testing.T) {
 		c := memory()
 		c.Queue, c.FallbackPoll = queue, time.Second
@@ -68,8 +59,8 @@ func TestWithoutAQueueWaitersPoll(t *testing.T) {
 		if n := most.Load(); n > 8 {
 			t.Errorf("%d tries at the same time", n)
 		}
-		if failures.Load() < queue.calls.Load() {
-			t.Errorf("%d errors, %d were notified", queue.calls.Load(), failures.Load())
+		if int64(failures.Load()) < queue.Calls.Load() {
+			t.Errorf("%d errors, %d were notified", queue.Calls.Load(), failures.Load())
 		}
 	})
 }

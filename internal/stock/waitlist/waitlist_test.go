@@ -159,7 +159,7 @@ func TestContextEndsTheWait(t *testing.T) {
 			for id := range 3 {
 				waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(id, 1)) }))
 			}
-			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Queue: &absent{}})
+			lost := start(t, waitlist.Config{Lock: c.Lock, Cond: c.Cond, Queue: absent()})
 			waits = append(waits, background(t, func(context.Context) error { return lost.Wait(ctx, s.key, s.claim(3, 1)) }))
 			testbedtest.Eventually(t, "three stand in line, and one looks", func() bool {
 				return s.standing(t, c) == 3 && lost.Waiting() == 1
