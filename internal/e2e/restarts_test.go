@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
 // shoppers buy, pay and cancel all the time, each request with a key of its own, and keep
@@ -96,67 +94,6 @@ func (s *shoppers) stop(t *testing.T, again *instance) {
 		if d.key != "" && d.err == nil && (a.status != d.status || a.body != d.body || a.header.Get("Location") != d.header.Get("Location")) {
 			t.Errorf("again: %v, before: %v", a, d.answer)
 		}
-	}
-}
-
-// Instances stop and start all the time. Customers send requests to instances that are ready. None is left without a
-// response. None is refused, unless the machine was paused or permits are in use.
-func TestRestartsUnderLoad(t *testing.T) {
-	t.Parallel()
-	s, stalls := newStage(t), detectStalls(t)
-	b := new(balancer)
-	fleet := make([]*instance, 3)
-	next := func(i int) {
-		fleet[i] = spawn(t, append(s.flags, "--instance", fmt.Sprint("shop-", i))...)
-	}
-	for i := range fleet {
-		next(i)
-	}
-	fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":10000000,"strategy":"conditional"}`)
-	ready := func() { // as a balancer finds out
-		t.Helper()
-		testbedtest.Eventually(t, "somebody is ready", func() bool { // whom the database answers in a second
-			var urls []string
-			for _, f := range fleet {
-				if a := ask(t.Context(), http.DefaultClient, http.MethodGet, f.url+"/readyz", ""); a.status == http.StatusOK {
-					urls = append(urls, f.url)
-				}
-			}
-			if len(urls) > 0 {
-				b.set(urls...)
-			}
-			return len(urls) > 0
-		})
-	}
-	ready()
-	client, noticed := noticing(t)
-	noticed.permits = true // one that has just begun may have none yet
-	load := &shoppers{client: client, url: b.url}
-	load.shop(t.Context(), testbedtest.Size(4, 8))
-	restarts := testbedtest.Size(3, 100)
-	for i := range restarts {
-		before := load.count()
-		testbedtest.Eventually(t, "orders are placed", func() bool { return load.count() > before+20 })
-		old := fleet[i%3]
-		old.stop()
-		testbedtest.Eventually(t, "the instance says that it stops", func() bool {
-			a := ask(t.Context(), http.DefaultClient, http.MethodGet, old.url+"/readyz", "")
-			return a.status == http.StatusServiceUnavailable || a.err != nil // when it has stopped by now
-		})
-		ready()
-		old.stopped(t)
-		next(i % 3)
-		ready()
-	}
-	load.stop(t, fleet[0])
-	noticed.judge(t, stalls)
-	t.Logf("%d restarts", restarts)
-	audits, err := books(t, s.database).Audit(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Reserved != 0 {
-		t.Errorf("the books: %v, %d reserved", a.Broken(), a.Reserved)
 	}
 }
 
