@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -132,7 +133,7 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 
 func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	api := httpapi.Config{
-		Orders: i.orders, Stock: i.stocks, Strategies: i.strategies, Timers: i.timers, Instance: i.c.Instance, Drain: new(httpapi.Drain), Logger: i.log,
+		Orders: i.orders, Stock: i.stocks, Strategies: i.strategies, Timers: i.timers, Instance: i.c.Instance, Drain: new(atomic.Bool), Logger: i.log,
 		// Not the lock services: without one its strategies are refused, and an instance that
 		// reported itself unready would make the other SKUs unavailable as well.
 		Ready:          func(ctx context.Context) error { return ready(ctx, i.store) },

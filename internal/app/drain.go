@@ -8,11 +8,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/order"
 )
 
@@ -59,17 +59,10 @@ func runAll(ctx context.Context, front, last func(context.Context) error, behind
 
 // serveHTTP serves until ctx ends. Then it lets balancers notice, lets requests
 // finish, ends those that do not, and cuts off those that do not answer even then.
-func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, drain *httpapi.Drain, log *slog.Logger) error {
+func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, drain *atomic.Bool, log *slog.Logger) error {
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	server.BaseContext = func(net.Listener) context.Context { return requests }
-	var running sync.WaitGroup
-	next := server.Handler
-	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		running.Add(1)
-		defer running.Done()
-		next.ServeHTTP(w, r)
-	})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -80,7 +73,7 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 	g.Go(func() error {
 		<-ctx.Done()
 		log.InfoContext(ctx, "draining", slog.String("cause", context.Cause(ctx).Error()))
-		drain.Start()
+		drain.Store(true)
 		time.Sleep(drainWait)
 		if shutDown(requests, server, stopTimeout) == nil {
 			return nil
@@ -90,7 +83,6 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 		if err != nil {
 			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
 		}
-		running.Wait() // they release their leases on their way out, which is bounded
 		return err
 	})
 	return g.Wait()

@@ -23,9 +23,6 @@ type Hold struct {
 	g      Grant
 	values context.Context //nolint:containedctx // Never done: the values that renewals run with.
 
-	forgotten sync.Once
-	landed    <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
-
 	mu         sync.Mutex
 	leases     []*Lease // those that have not ended
 	over       error    // why there will be no more of them
@@ -76,7 +73,7 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 		h.mu.Unlock()
 		return false
 	}
-	h.validUntil = validUntil(sent, window)
+	h.validUntil = sent.Add(window - window/10)
 	if limit := h.limit(); !limit.IsZero() && limit.Before(h.validUntil) {
 		h.validUntil = limit
 	}
@@ -94,8 +91,6 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	}
 	return true
 }
-
-func validUntil(sent time.Time, window time.Duration) time.Time { return sent.Add(window - window/10) }
 
 // limit is the end that no renewal moves.
 func (h *Hold) limit() time.Time {
@@ -136,7 +131,9 @@ func (h *Hold) Lose(err error) bool {
 	}
 	h.end(lost)
 	h.mu.Unlock()
-	h.forget()
+	if h.g.Renewer != nil {
+		h.g.Renewer.Forget(h)
+	}
 	for _, l := range leases {
 		if calls := l.settle(lost); len(calls) > 0 {
 			// This goroutine renews many grants, or delivers the messages of the store. It must not wait for
@@ -151,7 +148,9 @@ func (h *Hold) Lose(err error) bool {
 	if h.g.Abandon != nil {
 		h.g.Abandon()
 	}
-	h.ended(lost)
+	if h.g.Ended != nil {
+		h.g.Ended(lost)
+	}
 	return true
 }
 
@@ -199,29 +198,15 @@ func (h *Hold) leaveAlone(l *Lease) error {
 	return nil
 }
 
-// ended calls Grant.Ended.
-func (h *Hold) ended(outcome error) {
-	if h.g.Ended != nil {
-		h.g.Ended(outcome)
-	}
-}
-
-// forget ends the renewals. The channel is closed when the one in flight has ended, or nil.
-func (h *Hold) forget() (landed <-chan struct{}) {
-	if h.g.Renewer == nil {
-		return nil
-	}
-	h.forgotten.Do(func() { h.landed = h.g.Renewer.Forget(h) })
-	return h.landed
-}
-
 // Free releases a grant that no lease holds. If that fails, the grant expires, or the backend retries.
 func (h *Hold) Free(ctx context.Context) { _ = h.give(ctx, h.g.Release) }
 
 // release releases the grant to the store by give.
 func (h *Hold) release(ctx context.Context, give func(context.Context) error) error {
 	err := h.give(ctx, give)
-	h.ended(cmp.Or(err, ErrReleased))
+	if h.g.Ended != nil {
+		h.g.Ended(cmp.Or(err, ErrReleased))
+	}
 	return err
 }
 
@@ -236,7 +221,11 @@ func (h *Hold) give(ctx context.Context, release func(context.Context) error) er
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
-	if landed := h.forget(); landed != nil {
+	var landed <-chan struct{}
+	if h.g.Renewer != nil {
+		landed = h.g.Renewer.Forget(h)
+	}
+	if landed != nil {
 		select {
 		case <-landed:
 		case <-ctx.Done(): // other leases want that renewal, or it ignores its context

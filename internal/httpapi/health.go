@@ -24,25 +24,13 @@ const (
 	readyAnswer = 250 * time.Millisecond
 )
 
-// Drain announces that the instance is shutting down. After
-// [Drain.Start], /readyz responds with 503, so that the balancer sends no more
-// requests. Every response closes its connection, so that clients connect to
-// other instances. Requests are still served. The zero value is not draining.
-type Drain struct{ started atomic.Bool }
-
-// Start starts the drain, which cannot be stopped.
-func (d *Drain) Start() { d.started.Store(true) }
-
-// Draining reports whether the drain has started.
-func (d *Drain) Draining() bool { return d.started.Load() }
-
 // live reports that the process runs, whatever the state of its stores: a restart
 // would not repair them.
 func (a *api) live(c *gin.Context) { c.String(http.StatusOK, "ok\n") }
 
 // ready reports whether a balancer should send requests to the instance.
 func (a *api) ready(c *gin.Context) {
-	if a.Drain.Draining() {
+	if a.Drain.Load() {
 		a.refuse(c, refuse(TypeDraining, "The instance is shutting down."))
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -47,11 +48,11 @@ func (a *api) noMethod(c *gin.Context) {
 // request would meet a closing socket.
 type response struct {
 	http.ResponseWriter
-	drain *Drain
+	drain *atomic.Bool
 }
 
 func (r *response) WriteHeader(status int) {
-	if r.drain.Draining() {
+	if r.drain.Load() {
 		r.Header().Set("Connection", "close")
 	}
 	r.ResponseWriter.WriteHeader(status)

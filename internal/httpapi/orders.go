@@ -55,8 +55,10 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 		p.Errors, p.cause = placesOf(r.Body.Items, unknown.SKUs), err
 		return nil, p
 	}
-	if over := sums(r.Body.Items); errors.Is(err, order.ErrInvalid) && len(over) > 0 {
-		return nil, invalid(over...)
+	if errors.Is(err, order.ErrInvalid) {
+		if over := sums(r.Body.Items); len(over) > 0 {
+			return nil, invalid(over...)
+		}
 	}
 	if err != nil {
 		return nil, err

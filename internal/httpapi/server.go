@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -68,8 +69,10 @@ type Config struct {
 	// the first call has ended the instance is ready, so connect the stores before New. Default: always ready.
 	Ready func(ctx context.Context) error
 
-	// Drain announces that the instance is shutting down. Default: never.
-	Drain *Drain
+	// Drain is true from when the instance begins to shut down. Then /readyz responds with 503, so that the balancer sends no
+	// more requests. Every response closes its connection, so that clients connect to other instances. Requests are still
+	// served. Default: never.
+	Drain *atomic.Bool
 
 	// Metrics is served as /metrics by the handler of NewAdmin. Default: no such path.
 	Metrics http.Handler
@@ -104,7 +107,7 @@ func (c Config) withDefaults() Config {
 	if c.Propagator == nil {
 		c.Propagator = propagation.TraceContext{}
 	}
-	c.Drain = cmp.Or(c.Drain, new(Drain))
+	c.Drain = cmp.Or(c.Drain, new(atomic.Bool))
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	c.Heartbeat = cmp.Or(c.Heartbeat, 10*time.Second)
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)

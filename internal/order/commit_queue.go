@@ -265,7 +265,7 @@ func (q *commitQueue) settle(l *lane, entries []*entry, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, e := range entries {
-		if _, short := shortage(e.Err); short && l.offers[0].Strategy.Cohort && l.key.alone == nil {
+		if _, short := errors.AsType[*stock.ShortageError](e.Err); short && l.offers[0].Strategy.Cohort && l.key.alone == nil {
 			q.short.Store(l.key.sku, true)
 		}
 		switch {

@@ -14,7 +14,7 @@ const (
 )
 
 // window is how far passes look ahead: one that fails, and the death of the instance that makes the next one, delay no timer.
-func (q *Queue) window() time.Duration { return windowSize * q.pace() }
+func (q *Queue) window() time.Duration { return windowSize * time.Duration(q.every.Load()) }
 
 // soon reports whether a moment is in the window. Later timers get their entries from a pass.
 func (q *Queue) soon(at, now time.Time) bool { return !at.After(now.Add(q.window())) }
@@ -46,7 +46,7 @@ func (w *worker) lookAhead(ctx context.Context) {
 func (w *worker) granted(ctx context.Context) (bool, error) {
 	call, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
-	granted, err := w.q.index.GrantPass(call, w.kind, w.q.cfg.Partition, w.q.pace())
+	granted, err := w.q.index.GrantPass(call, w.kind, w.q.cfg.Partition, time.Duration(w.q.every.Load()))
 	if err != nil {
 		return false, fmt.Errorf("timeout: ask for a pass: %w", err)
 	}

@@ -49,8 +49,6 @@ func New(store Store, index Index, cfg Config) (*Queue, error) {
 // three times as long.
 func (q *Queue) SetPace(every time.Duration) { q.every.Store(int64(every)) }
 
-func (q *Queue) pace() time.Duration { return time.Duration(q.every.Load()) }
-
 // Handle sets the handler for the timers of a kind in this process. It must be called
 // before Run, once per kind. Kinds without a handler are left to other instances. A
 // canary checks the handler, and never calls it.

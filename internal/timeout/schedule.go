@@ -19,7 +19,10 @@ func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func
 	checked := make([]Timer, 0, len(timers))
 	place := make(map[string]int, len(timers)) // by kind and id; the last one counts
 	for _, t := range timers {
-		if t, err = check(t); err != nil {
+		if err = checkID(t.Kind, t.ID); err == nil {
+			t.Due, err = checkDue(t.Kind, t.ID, t.Due)
+		}
+		if err != nil {
 			return nothing, fmt.Errorf("timeout: schedule: %w", err)
 		}
 		key := t.Kind + " " + t.ID

@@ -51,12 +51,3 @@ func checkDue(kind, id string, due time.Time) (time.Time, error) {
 func ceil(t time.Time) time.Time {
 	return time.UnixMilli(t.Add(time.Millisecond - time.Nanosecond).UnixMilli())
 }
-
-func check(t Timer) (Timer, error) {
-	if err := checkID(t.Kind, t.ID); err != nil {
-		return t, err
-	}
-	var err error
-	t.Due, err = checkDue(t.Kind, t.ID, t.Due)
-	return t, err
-}

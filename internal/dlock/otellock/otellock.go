@@ -152,7 +152,7 @@ func (l *Locker) asked(ctx context.Context, span trace.Span, start time.Time, ou
 	}
 }
 
-// follow opens lock.hold, which the end of lease closes.
+// follow opens lock.hold, which the end of lease closes. A release is recorded when it is over.
 //
 //nolint:spancheck // The end of the lease ends the span.
 func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute.KeyValue) {
@@ -172,7 +172,12 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute
 		}
 		end, released := lease.Released()
 		if released {
-			l.tellRelease(ctx, end, outcome, err, of...)
+			_, release := l.tracer.Start(ctx, "lock.release", trace.WithTimestamp(end),
+				l.attributes(append(slices.Clip(of), attribute.String("outcome", outcome))...))
+			if outcome != outcomeReleased {
+				release.SetStatus(codes.Error, err.Error())
+			}
+			release.End()
 		} else {
 			end = time.Now()
 		}
@@ -181,16 +186,6 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute
 		l.held.Add(ctx, -keys, l.labels())
 		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
 	})
-}
-
-// tellRelease records a release that is over and began at start.
-func (l *Locker) tellRelease(ctx context.Context, start time.Time, outcome string, err error, of ...attribute.KeyValue) {
-	_, span := l.tracer.Start(ctx, "lock.release", trace.WithTimestamp(start),
-		l.attributes(append(slices.Clip(of), attribute.String("outcome", outcome))...))
-	if outcome != outcomeReleased {
-		span.SetStatus(codes.Error, err.Error())
-	}
-	span.End()
 }
 
 func (l *Locker) attributes(of ...attribute.KeyValue) trace.SpanStartOption {

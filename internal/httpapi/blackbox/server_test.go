@@ -122,7 +122,7 @@ func TestSlowFirstAnswerIsNoFailure(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	t.Parallel()
-	var drain httpapi.Drain
+	var drain atomic.Bool
 	s := newHandler(t, httpapi.Config{Orders: failing(order.ErrNotFound), Drain: &drain})
 	paths := []string{"/livez", "/readyz", "/api/v1/openapi.yaml", "/api/v1/orders/" + someOrder, "/nothing"}
 	for _, draining := range []bool{false, true} {
@@ -135,7 +135,7 @@ func TestDrain(t *testing.T) {
 				t.Errorf("%s, draining %v: %d", path, draining, status)
 			}
 		}
-		drain.Start()
+		drain.Store(true)
 	}
 	wantType(t, s.must(t, 503, http.MethodGet, "/readyz", ""), "draining")
 }
@@ -143,9 +143,9 @@ func TestDrain(t *testing.T) {
 // TestDrainReachesRunningRequests starts the drain while a request is inside.
 func TestDrainReachesRunningRequests(t *testing.T) {
 	t.Parallel()
-	var drain httpapi.Drain
+	var drain atomic.Bool
 	s := newHandler(t, httpapi.Config{Drain: &drain, Orders: fake{func(context.Context) (order.Order, error) {
-		drain.Start()
+		drain.Store(true)
 		return order.Order{}, order.ErrNotFound
 	}}})
 	_, header, _ := s.do(httptest.NewRequest(http.MethodGet, "/api/v1/orders/"+someOrder, nil))

@@ -75,6 +75,9 @@ func Classify(err error) Class {
 
 // classify also reports whether err is the answer of a database.
 func classify(err error) (c Class, answered bool) {
+	if err == nil {
+		return None, false
+	}
 	for _, of := range []func(error) (Class, bool){mysqlClass, sqliteClass} {
 		if c, answered := of(err); answered {
 			return c, true

@@ -112,10 +112,7 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 func (p *Places) enter(ctx context.Context, skus []string, ahead bool) error {
 	b := p.of
 	b.mu.Lock()
-	if err := b.refusal(skus); err != nil || b.fits(p, skus) {
-		if err == nil {
-			b.admit(p, skus)
-		}
+	if err := b.refusal(skus); err != nil || b.admit(p, skus) {
 		b.mu.Unlock()
 		return err
 	}
@@ -152,10 +149,9 @@ func (p *Places) Need(skus ...string) error {
 	if err := b.refusal(more); err != nil {
 		return err
 	}
-	if !b.fits(p, more) {
+	if !b.admit(p, more) {
 		return &placesError{slices.Concat(p.held, more)}
 	}
-	b.admit(p, more)
 	return nil
 }
 
@@ -185,20 +181,19 @@ func (b *Group) bulkhead(sku string) *bulkhead {
 	return h
 }
 
-// fits reports whether p can have a place at each of skus. The last one is for the oldest in line.
-func (b *Group) fits(p *Places, skus []string) bool {
-	return !slices.ContainsFunc(skus, func(sku string) bool {
+// admit gives p a place at each of skus, or none and reports false. The last one is for the oldest in line.
+func (b *Group) admit(p *Places, skus []string) bool {
+	for _, sku := range skus {
 		h, used := b.bySKU[sku]
-		return b.suspects[sku] != nil ||
-			used && (h.free == 0 || h.free == 1 && len(h.line) > 0 && h.line[0] != p)
-	})
-}
-
-func (b *Group) admit(p *Places, skus []string) {
+		if b.suspects[sku] != nil || used && (h.free == 0 || h.free == 1 && len(h.line) > 0 && h.line[0] != p) {
+			return false
+		}
+	}
 	for _, sku := range skus {
 		b.bulkhead(sku).free--
 	}
 	p.held = append(p.held, skus...)
+	return true
 }
 
 // serve admits those in line at sku whom places are free for, the oldest first.
@@ -209,11 +204,10 @@ func (b *Group) serve(sku string) {
 	}
 	for i := 0; i < len(h.line) && h.free > 0; {
 		p := h.line[i]
-		if !b.fits(p, p.wanted) {
+		if !b.admit(p, p.wanted) {
 			i++
 			continue
 		}
-		b.admit(p, p.wanted)
 		b.dismiss(p, nil) // the line is shorter now
 	}
 	if h.free == b.places && len(h.line) == 0 {

@@ -42,7 +42,7 @@ func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (
 		if n, err = execAll(ctx, tx, queries); err != nil {
 			return err
 		}
-		_, err = gone.exec(ctx, tx)
+		_, err = execAll(ctx, tx, []*query{gone})
 		return err
 	})
 	if err != nil {

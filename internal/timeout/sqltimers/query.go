@@ -43,15 +43,6 @@ func (q *query) keys(keys []key) *query {
 	return q
 }
 
-func (q *query) exec(ctx context.Context, tx timeout.Tx) (affected int, err error) {
-	result, err := tx.ExecContext(ctx, q.text.String(), q.args...)
-	if err != nil {
-		return 0, err
-	}
-	n, err := result.RowsAffected()
-	return int(n), err
-}
-
 // query runs a query whose rows the caller collects.
 func (q *query) query(ctx context.Context, tx timeout.Tx) (*sql.Rows, error) {
 	return tx.QueryContext(ctx, q.text.String(), q.args...)

@@ -42,13 +42,7 @@ func scanString(rows *sql.Rows) (text string, err error) {
 }
 
 // millis rounds up, so that no timer is early.
-func millis(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if time.UnixMilli(ms).Before(t) {
-		ms++
-	}
-	return ms
-}
+func millis(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond).UnixMilli() }
 
 func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 

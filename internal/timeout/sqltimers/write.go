@@ -27,24 +27,21 @@ func (s *Store) Insert(ctx context.Context, tx timeout.Tx, partition, trace stri
 	slices.SortStableFunc(timers, byKey)
 	timers = slices.CompactFunc(timers, func(a, b timeout.Timer) bool { return byKey(a, b) == 0 })
 	queries := make([]*query, 0, 1)
+	trace = traceable(trace)
 	for chunk := range slices.Chunk(timers, s.engine.InsertRows) {
-		queries = append(queries, s.insert(partition, traceable(trace), chunk))
+		args := make([]any, 0, 6*len(chunk))
+		for _, t := range chunk {
+			due := millis(t.Due)
+			args = append(args, t.Kind, t.ID, partition, due, due, trace)
+		}
+		q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES (?, ?, ?, ?, ?, ?)"+
+			strings.Repeat(", (?, ?, ?, ?, ?, ?)", len(chunk)-1), args...)
+		// A column that is not listed has a default in the schema, also for a row that exists.
+		queries = append(queries, q.add(s.engine.Upsert("kind, id",
+			"lane", "due_at", "next_at", "attempt", "state", "trace", "last_error", "created_at")))
 	}
 	_, err := s.run(ctx, fmt.Sprintf("insert %d timers", len(timers)), tx, queries)
 	return err
-}
-
-func (s *Store) insert(partition, trace string, timers []timeout.Timer) *query {
-	q := newQuery("INSERT INTO timeouts (kind, id, lane, due_at, next_at, trace) VALUES (?, ?, ?, ?, ?, ?)" +
-		strings.Repeat(", (?, ?, ?, ?, ?, ?)", len(timers)-1))
-	q.args = make([]any, 0, 6*len(timers))
-	for _, t := range timers {
-		due := millis(t.Due)
-		q.args = append(q.args, t.Kind, t.ID, partition, due, due, trace)
-	}
-	// A column that is not listed has a default in the schema, also for a row that exists.
-	return q.add(s.engine.Upsert("kind, id",
-		"lane", "due_at", "next_at", "attempt", "state", "trace", "last_error", "created_at"))
 }
 
 // Delete implements [timeout.Store].
@@ -95,11 +92,15 @@ func (s *Store) updates(rows []timeout.Row, assignments string, args ...any) []*
 // execAll executes queries and returns how many rows they affected.
 func execAll(ctx context.Context, tx timeout.Tx, queries []*query) (n int, err error) {
 	for _, q := range queries {
-		affected, err := q.exec(ctx, tx)
+		result, err := tx.ExecContext(ctx, q.text.String(), q.args...)
 		if err != nil {
 			return 0, err
 		}
-		n += affected
+		affected, err := result.RowsAffected()
+		if err != nil {
+			return 0, err
+		}
+		n += int(affected)
 	}
 	return n, nil
 }
