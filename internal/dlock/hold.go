@@ -22,6 +22,7 @@ const lastRelease = 500 * time.Millisecond
 type Hold struct {
 	g      Grant
 	values context.Context //nolint:containedctx // Never done: the values that renewals run with.
+	limit  time.Time       // the end that no renewal moves; zero: none
 
 	mu         sync.Mutex
 	leases     []*Lease // those that have not ended
@@ -74,8 +75,8 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 		return false
 	}
 	h.validUntil = sent.Add(window - window/10)
-	if limit := h.limit(); !limit.IsZero() && limit.Before(h.validUntil) {
-		h.validUntil = limit
+	if !h.limit.IsZero() && h.limit.Before(h.validUntil) {
+		h.validUntil = h.limit
 	}
 	left := time.Until(h.validUntil)
 	switch {
@@ -92,24 +93,16 @@ func (h *Hold) extend(sent time.Time, window time.Duration) bool {
 	return true
 }
 
-// limit is the end that no renewal moves.
-func (h *Hold) limit() time.Time {
-	if h.g.MaxHold <= 0 {
-		return time.Time{}
-	}
-	return h.g.Sent.Add(h.g.MaxHold)
-}
-
 // expire ends the hold if the validity window is over: a renewal may have moved its
 // end just when the timer fired.
 func (h *Hold) expire() {
 	h.mu.Lock()
 	now := time.Now()
-	over, limit := !now.Before(h.validUntil), h.limit()
+	over := !now.Before(h.validUntil)
 	h.mu.Unlock()
 	switch {
 	case !over:
-	case !limit.IsZero() && !now.Before(limit):
+	case !h.limit.IsZero() && !now.Before(h.limit):
 		h.Lose(&LostError{Reason: MaxHold})
 	default:
 		h.Lose(nil)

@@ -29,6 +29,9 @@ type Lease struct {
 // outlives it. It costs one timer.
 func NewLease(ctx context.Context, g Grant) *Lease {
 	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
+	if g.MaxHold > 0 {
+		h.limit = g.Sent.Add(g.MaxHold)
+	}
 	l := h.open(h.values, g.Held())
 	h.start()
 	return l

@@ -227,7 +227,19 @@ func (f *Feed) add(e Entry) {
 		f.before = f.last
 	}
 	for _, text := range e.Texts {
+		f.stats.Received++
+		if f.next-f.first == uint64(len(f.ring)) {
+			f.evict()
+		}
 		f.last.n++
-		f.push(text)
+		added := f.at(f.next)
+		*added = kept{at: f.last, raw: text}
+		f.next++
+		if f.listeners > 0 && f.decode(added) {
+			f.audiences.each(added.event, func(a *audience) {
+				a.next = f.next
+				a.wake()
+			})
+		}
 	}
 }

@@ -2,23 +2,6 @@ package events
 
 import "sort"
 
-// push adds an event to the ring, with the position f.last. It requires mu.
-func (f *Feed) push(text string) {
-	f.stats.Received++
-	if f.next-f.first == uint64(len(f.ring)) {
-		f.evict()
-	}
-	e := f.at(f.next)
-	*e = kept{at: f.last, raw: text}
-	f.next++
-	if f.listeners > 0 && f.decode(e) {
-		f.audiences.each(e.event, func(a *audience) {
-			a.next = f.next
-			a.wake()
-		})
-	}
-}
-
 // decode makes an event of an entry, and reports whether it is one. It requires mu.
 func (f *Feed) decode(e *kept) bool {
 	if e.raw != "" {

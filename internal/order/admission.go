@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-
-	"example.com/shop/internal/stock"
 )
 
 // inFlight counts orders in flight by what they need: a SKU or a lock service. So orders that wait for the same locked
@@ -70,7 +68,12 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 	p := s.permits.Stats()
 	share := p.Permits / max(1, p.Instances)
 	most := max(1, share/2)
-	skus, services := needs(e.offers)
+	skus, services := skusOf(e.offers), []string(nil) // each once
+	for _, o := range e.offers {
+		if s := o.Strategy.Store; s != "" && !slices.Contains(services, s) {
+			services = append(services, s)
+		}
+	}
 	others, leaveSKUs, err := s.inFlight.enter(skus, most, ErrCrowded)
 	if err != nil {
 		for _, sku := range skus {
@@ -89,12 +92,11 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 	leaves = append(leaves, leaveServices)
 	enter := func(o *overload, first bool, most int, shares bool) bool {
 		f := o.enter(first, most)
-		if f == nil {
-			return false
+		if f != nil {
+			f.shares = shares
+			e.flights, leaves = append(e.flights, f), append(leaves, f.leave)
 		}
-		f.shares = shares
-		e.flights, leaves = append(e.flights, f), append(leaves, f.leave)
-		return true
+		return f != nil
 	}
 	shares := true // a transaction, unless one of its SKUs has one for each order
 	for _, l := range e.offers {
@@ -104,11 +106,10 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 			return nil, fmt.Errorf("%w: %w", ErrCrowded, s.permits.Refuse())
 		}
 	}
-	joins := others > 0 && len(e.offers) == 1 && e.offers[0].Strategy.Cohort
-	if !joins && !enter(&s.overload, others == 0, p.Permits, shares) {
-		return nil, s.permits.Refuse()
-	}
-	if !joins {
+	if joins := others > 0 && len(e.offers) == 1 && e.offers[0].Strategy.Cohort; !joins {
+		if !enter(&s.overload, others == 0, p.Permits, shares) {
+			return nil, s.permits.Refuse()
+		}
 		e.flight = e.flights[len(e.flights)-1]
 	}
 	release, err := s.permits.Take(e.ctx)
@@ -121,18 +122,6 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 		f.begin()
 	}
 	return end, nil
-}
-
-// needs returns the SKUs of offers, and the lock services that they need, each once.
-func needs(offers []stock.Offer) (skus, services []string) {
-	for _, l := range offers {
-		skus = append(skus, l.SKU)
-		if l.Strategy.Store != "" {
-			services = append(services, l.Strategy.Store)
-		}
-	}
-	slices.Sort(services)
-	return skus, slices.Compact(services)
 }
 
 // overloadOf returns the bound for the orders of a SKU, alongside so many others. It is nil if there never were as many

@@ -171,7 +171,9 @@ func (q *commitQueue) lead(l *lane) {
 // nextLease returns how the SKUs of l are sold now, and a context for the leader's next lease. The context ends if all orders leave
 // before the leader has the lease. cancel is nil when no order waits: then the lane has no leader any more.
 func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.CancelCauseFunc, offers []stock.Offer, seq uint64) {
-	offers = q.offers.again(l.offers) // a token offset may have changed since the latest attempt
+	for _, o := range l.offers {
+		offers = append(offers, q.offers.of(o.SKU)) // a token offset may have changed since the latest attempt
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	first := l.first()

@@ -95,8 +95,7 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 	var first *entry
 	q.mu.Lock()
 	for i, l := range lanes {
-		l.offers = q.offers.again(l.offers)
-		offers[i], keys[i] = l.offers[0], stock.LockKey(l.key.sku)
+		offers[i], keys[i] = q.offers.of(l.key.sku), stock.LockKey(l.key.sku) // a token offset may have changed
 		first = cmp.Or(first, l.first())
 	}
 	if first == nil { // all callers have left

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"slices"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
@@ -14,11 +12,13 @@ import (
 // outcome answers the orders of p, or puts them back if they are to be tried again.
 func (q *commitQueue) outcome(p *part, err error) {
 	u := p.unit
-	if reason := retryable(err); reason != nil {
-		q.observer.Retried(p.ctx, reason)
-	}
-	if e, ok := errors.AsType[*stock.FencedError](err); ok {
-		err = q.fenced(p.entries[0], e)
+	if err != nil {
+		if reason := retryable(err); reason != nil {
+			q.observer.Retried(p.ctx, reason)
+		}
+		if e, ok := errors.AsType[*stock.FencedError](err); ok {
+			err = q.fenced(p.entries[0], e)
+		}
 	}
 	switch {
 	case errors.Is(err, ErrCommitAlone):
@@ -115,12 +115,4 @@ func retryable(err error) error {
 		}
 	}
 	return nil
-}
-
-// onBehalf returns a context for work that several orders share. It belongs to the trace of one
-// of them: one that is recorded, if there is any.
-func onBehalf(ctx context.Context, entries []*entry) context.Context {
-	sampled := func(e *entry) bool { return trace.SpanContextFromContext(e.ctx).IsSampled() }
-	traced := entries[max(0, slices.IndexFunc(entries, sampled))]
-	return trace.ContextWithSpanContext(ctx, trace.SpanContextFromContext(traced.ctx))
 }

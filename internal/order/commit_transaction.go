@@ -256,8 +256,8 @@ func (q *commitQueue) enlist(parts []*part) []*part {
 	})
 }
 
-// try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left;
-// it belongs to the trace of one of them.
+// try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left. A part belongs
+// to the trace of one of its orders, and the transaction to that of one of its parts: one that is recorded, if there is any.
 func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -266,7 +266,9 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	}()
 	batches, ctxs := make([]*Batch, len(parts)), make([]context.Context, len(parts))
 	for i, p := range parts {
-		ctx, span := q.tracer.Start(onBehalf(p.ctx, p.entries), "stock.reserve", trace.WithAttributes(
+		traced := max(0, slices.IndexFunc(p.entries, func(e *entry) bool { return trace.SpanContextFromContext(e.ctx).IsSampled() }))
+		of := trace.ContextWithSpanContext(p.ctx, trace.SpanContextFromContext(p.entries[traced].ctx))
+		ctx, span := q.tracer.Start(of, "stock.reserve", trace.WithAttributes(
 			attribute.Int("stock.skus", len(p.unit.claims)), attribute.Int("stock.orders", len(p.entries))))
 		defer func() {
 			mark(span, cmp.Or(p.batch.Err, err))

@@ -17,19 +17,28 @@ type offers struct {
 	known      sync.Map // SKU to stock.Offer, of SKUs that were sold before
 }
 
-// all returns how each item is sold.
+// all returns how each item is sold. It reads that from the store once.
 func (k *offers) all(ctx context.Context, items []Item) ([]stock.Offer, error) {
 	offers := make([]stock.Offer, len(items))
 	var unknown []string
 	for i, it := range items {
-		offer, err := k.read(ctx, it.SKU)
-		switch {
-		case errors.Is(err, stock.ErrNotFound):
-			unknown = append(unknown, it.SKU)
-		case err != nil:
-			return nil, err
+		if offers[i] = k.of(it.SKU); offers[i].SKU != "" {
+			continue
 		}
-		offers[i] = offer
+		level, err := k.store.Level(ctx, it.SKU)
+		if errors.Is(err, stock.ErrNotFound) {
+			unknown = append(unknown, it.SKU)
+			continue
+		}
+		if err != nil {
+			return nil, deadline(err)
+		}
+		st, err := k.strategies.Lookup(level.Strategy)
+		if err != nil {
+			return nil, fmt.Errorf("%q: %w", it.SKU, err)
+		}
+		offers[i] = stock.Offer{SKU: it.SKU, Strategy: st, Base: level.Base}
+		k.known.Store(it.SKU, offers[i])
 	}
 	if unknown != nil {
 		return nil, &UnknownSKUError{unknown}
@@ -42,38 +51,11 @@ func (k *offers) all(ctx context.Context, items []Item) ([]stock.Offer, error) {
 	return offers, nil
 }
 
-// read returns how sku is sold. It reads that from the store once.
-func (k *offers) read(ctx context.Context, sku string) (stock.Offer, error) {
-	if l := k.of(sku); l.SKU != "" {
-		return l, nil
-	}
-	level, err := k.store.Level(ctx, sku)
-	if err != nil {
-		return stock.Offer{}, deadline(err)
-	}
-	st, err := k.strategies.Lookup(level.Strategy)
-	if err != nil {
-		return stock.Offer{}, fmt.Errorf("%q: %w", sku, err)
-	}
-	l := stock.Offer{SKU: sku, Strategy: st, Base: level.Base}
-	k.known.Store(sku, l)
-	return l, nil
-}
-
 // of returns how sku is sold, if that was read before.
 func (k *offers) of(sku string) stock.Offer {
 	v, _ := k.known.Load(sku)
 	l, _ := v.(stock.Offer)
 	return l
-}
-
-// again returns offers as they are now.
-func (k *offers) again(offers []stock.Offer) []stock.Offer {
-	now := make([]stock.Offer, len(offers))
-	for i, l := range offers {
-		now[i] = k.of(l.SKU)
-	}
-	return now
 }
 
 // rebased notes the token offset that a row had when it refused an order.

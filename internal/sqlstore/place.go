@@ -89,12 +89,12 @@ func (t *transaction) store(tx *gorm.DB) error {
 	if err := t.end.answers(t.Store, answers); err != nil {
 		return err
 	}
-	if t.shared() && len(answers) > 0 {
+	if t.shared && len(answers) > 0 {
 		last := len(t.end.texts) - 1
 		t.end.texts[last] = t.engine.Within(t.end.texts[last], t.wait)
 	}
 	err = t.run(tx, &t.end)
-	if t.shared() && (sqldb.Is(err, sqldb.Late) || sqldb.Is(err, sqldb.RowLocked)) {
+	if t.shared && (sqldb.Is(err, sqldb.Late) || sqldb.Is(err, sqldb.RowLocked)) {
 		return fmt.Errorf("%w: %v", errKeyLocked, err) //nolint:errorlint // it must not be retried like err
 	}
 	return err

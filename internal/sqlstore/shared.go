@@ -121,8 +121,8 @@ func (t *transaction) reserveShared(tx *gorm.DB) error {
 // lockAll locks the rows of all claims in ascending order, and reads them and the time when they were locked.
 func (t *transaction) lockAll(tx *gorm.DB) error {
 	var skus []string
-	for c := range t.claims() {
-		skus = append(skus, c.SKU)
+	for _, b := range t.batches {
+		skus = append(skus, skusOfClaims(b.Batch)...)
 	}
 	for some := range slices.Chunk(distinct(skus), maxRows) {
 		query := t.engine.Locked("*", "skus"+t.engine.ByKey+" WHERE sku IN ? ORDER BY sku"+t.engine.ForUpdate)

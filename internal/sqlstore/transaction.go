@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"iter"
 	"time"
 
 	"example.com/shop/internal/idempotency"
@@ -16,7 +15,8 @@ type transaction struct {
 	*Store
 	batches  []*batch
 	requests []*request    // of all batches, without those that are answered
-	wait     time.Duration // the longest wait for rows and keys, if the transaction is shared; otherwise 0
+	shared   bool          // of several batches, or of one that must not wait
+	wait     time.Duration // the longest wait for rows and keys, if shared
 
 	seen    map[string]stock.Level // levels that were read before the transaction, by SKU
 	limited map[string]int64       // limits per customer, by SKU
@@ -67,7 +67,7 @@ type level struct {
 }
 
 func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *transaction {
-	t := &transaction{Store: s, wait: wait}
+	t := &transaction{Store: s, shared: wait > 0, wait: wait}
 	latest := make(map[idempotency.Scope]*request)
 	for _, b := range batches {
 		of := &batch{Batch: b}
@@ -86,40 +86,25 @@ func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *trans
 	return t
 }
 
-// shared reports whether the transaction is of several batches, or of one that must not wait. It then waits for rows and
-// keys no longer than t.wait.
-func (t *transaction) shared() bool { return t.wait > 0 }
-
-// claims returns the claims of all batches.
-func (t *transaction) claims() iter.Seq[stock.Claim] {
-	return func(yield func(stock.Claim) bool) {
-		for _, b := range t.batches {
-			for _, c := range b.Claims {
-				if !yield(c) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // read reads the limits, and the levels of strategies that decide by an earlier read. Each level takes one statement. So does the time, if
 // no statement of the transaction returns it.
 func (t *transaction) read(ctx context.Context) (err error) {
 	t.seen, t.limited = make(map[string]stock.Level), make(map[string]int64)
 	asks := false
-	for c := range t.claims() {
-		limit, known := t.limits.Load(c.SKU)
-		if c.Update.ReadsBefore() || !known {
-			level, now, err := t.levelAt(ctx, c.SKU)
-			if err != nil {
-				return err
+	for _, b := range t.batches {
+		for _, c := range b.Claims {
+			limit, known := t.limits.Load(c.SKU)
+			if c.Update.ReadsBefore() || !known {
+				level, now, err := t.levelAt(ctx, c.SKU)
+				if err != nil {
+					return err
+				}
+				t.seen[c.SKU], t.now, limit = level, now, level.Limit
 			}
-			t.seen[c.SKU], t.now, limit = level, now, level.Limit
-		}
-		asks = asks || c.Update == stock.Conditional && !t.shared() && t.engine.Changed == ""
-		if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
-			t.limited[c.SKU] = n
+			asks = asks || c.Update == stock.Conditional && !t.shared && t.engine.Changed == ""
+			if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
+				t.limited[c.SKU] = n
+			}
 		}
 	}
 	if t.now == 0 && asks { // other updates read the time with the level, in the transaction

@@ -7,11 +7,6 @@ import (
 	"time"
 )
 
-// every is the pause between two calls, and spacing between two of an instance that wants more.
-func (l *Limiter) every() time.Duration { return l.cfg.TTL / 12 }
-
-func (l *Limiter) spacing() time.Duration { return l.cfg.TTL / 100 }
-
 // Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for operations in flight, at most
 // Config.Drain, gives the permits back and returns nil. Without a client there is no lease: Run waits for ctx only, and
 // Take continues. It is called once. It starts no goroutine.
@@ -30,12 +25,10 @@ func (l *Limiter) Run(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for ctx.Err() == nil {
-		now := time.Now()
-		l.expire(now)
-		wait := l.due(now)
+		wait := l.due()
 		if wait <= 0 {
 			l.call(ctx)
-			wait = l.due(time.Now())
+			wait = l.due()
 		}
 		timer.Reset(wait)
 		select {
@@ -48,28 +41,22 @@ func (l *Limiter) Run(ctx context.Context) error {
 	return nil
 }
 
-// expire takes the permits of a lease that has expired. A process that was paused wakes up
-// with one.
-func (l *Limiter) expire(now time.Time) {
+// due returns the time until the next call. If the lease has expired, its permits are gone. A process that was paused wakes up
+// with such a lease.
+func (l *Limiter) due() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s := &l.state; s.seen && !s.degraded && now.After(s.until) {
+	s, now := &l.state, time.Now()
+	if s.seen && !s.degraded && now.After(s.until) {
 		s.lost, s.granted = true, 0
 		l.capacity = 0
 	}
-}
-
-// due returns the time until the next call.
-func (l *Limiter) due(now time.Time) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	s := &l.state
 	if s.lost {
 		return 0
 	}
-	pause := l.every()
+	pause := l.every
 	if l.pending != nil || s.granted > max(l.capacity, l.used) && !s.degraded {
-		pause = l.spacing()
+		pause = l.spacing
 	}
 	return s.asked.Add(pause).Sub(now)
 }
@@ -109,7 +96,7 @@ func (l *Limiter) call(ctx context.Context) {
 	}
 	l.mu.Lock()
 	if !s.degraded && max(s.granted, s.target) <= capacity {
-		s.denied = now.Add(l.spacing())
+		s.denied = now.Add(l.spacing)
 	}
 	l.mu.Unlock()
 	close(f.done)
@@ -121,7 +108,7 @@ func (l *Limiter) hold() time.Duration {
 	if s := &l.state; s.degraded || s.seen && !s.lost {
 		return l.cfg.TTL / 2 // the store was away, or has lost its data
 	}
-	return max(l.every(), l.cfg.Timeout) + l.spacing() // there may be no others at all: no longer than Take waits
+	return max(l.every, l.cfg.Timeout) + l.spacing // there may be no others at all: no longer than Take waits
 }
 
 // answered applies the answer to a call that was sent at that time.
@@ -129,19 +116,22 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 	l.mu.Lock()
 	s := &l.state
 	degraded, changed := err != nil, s.degraded != (err != nil)
-	s.degraded = degraded
-	if s.degraded {
+	s.degraded, s.lost = degraded, false
+	var capacity int
+	if degraded {
 		if sent.After(s.until) {
 			s.granted = 0
 		}
-		s.lost = false
-		l.open(s.share())
+		capacity = s.share()
 		l.serve() // the next call may take long
 	} else {
 		s.granted, s.target, s.permits = answer.Granted, answer.Target, answer.Permits
 		s.held, s.instances = answer.Held, max(1, answer.Instances)
-		s.until, s.seen, s.lost = sent.Add(l.cfg.TTL*9/10), true, false
-		l.open(min(s.granted, s.target))
+		s.until, s.seen = sent.Add(l.cfg.TTL*9/10), true
+		capacity = min(s.granted, s.target)
+	}
+	if !l.closing {
+		l.capacity = capacity
 	}
 	l.mu.Unlock() // callers of Take do not wait for OnDegraded
 	if changed && l.cfg.OnDegraded != nil {
@@ -155,14 +145,6 @@ func (l *Limiter) serve() {
 		close(l.pending.done)
 		l.pending = nil
 	}
-}
-
-// open sets the capacity. It is called under mu.
-func (l *Limiter) open(capacity int) {
-	if l.closing {
-		capacity = 0
-	}
-	l.capacity = capacity
 }
 
 // share is what an instance serves without the store: at least 1, and exactly 1 if it has never seen the number of
@@ -184,7 +166,7 @@ func (l *Limiter) end(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	limit := time.NewTimer(l.cfg.Drain)
 	defer limit.Stop()
-	renew := time.NewTicker(l.every())
+	renew := time.NewTicker(l.every)
 	defer renew.Stop()
 	for late := false; !late && l.Stats().InUse > 0; {
 		select {

@@ -64,6 +64,8 @@ type Limiter struct {
 	cfg   Config
 	id    string // of this instance, in the store
 
+	every, spacing time.Duration // pauses: between two calls, and between two of an instance that wants more
+
 	calls atomic.Int64
 	wake  chan struct{} // has room for one
 
@@ -109,7 +111,7 @@ func New(store Store, cfg Config) (*Limiter, error) {
 	cfg.TTL = cmp.Or(cfg.TTL, 3*time.Second)
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 250*time.Millisecond), cfg.TTL/4)
 	cfg.Drain = cmp.Or(cfg.Drain, 10*time.Second)
-	l := &Limiter{store: store, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1)}
+	l := &Limiter{store: store, cfg: cfg, id: rand.Text(), wake: make(chan struct{}, 1), every: cfg.TTL / 12, spacing: cfg.TTL / 100}
 	l.state = state{permits: cfg.Permits, instances: 1}
 	if store == nil {
 		l.capacity = cfg.Permits
