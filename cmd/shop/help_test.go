@@ -73,6 +73,11 @@ func TestTypingErrorsGetASuggestion(t *testing.T) {
 		"audit more":                       "audit: accepts 0 arg(s), received 1: want shop audit [flags]",
 		"serve --listen 1 --permits -1":    `serve: --listen "1": want HOST:PORT; --permits -1: want 0 to 1000000`,
 		"serve --partition a b --canary=x": `serve: --canary "x": want true or false`,
+		"lab no-such":                      `lab: unknown command "no-such": want list, run`,
+		"lab list more":                    "lab list: accepts 0 arg(s), received 1",
+		"lab run":                          "lab run: accepts 1 arg(s), received 0: want shop lab run NAME",
+		"lab run no-such":                  `lab run: NAME "no-such": want all, mutex, lost-update`,
+		"lab run 99":                       `lab run: NAME "99": want all, mutex`,
 	} {
 		code, out, stderr := call(t, noEnv, strings.Fields(line)...)
 		if code != 2 || out != "" || !strings.HasPrefix(stderr, "shop: "+want) || strings.Count(stderr, "\n") != 1 {

@@ -115,19 +115,6 @@ func TestLabListNamesAllLabs(t *testing.T) {
 	}
 }
 
-func TestLabOfUnknownNameIsRefused(t *testing.T) {
-	t.Parallel()
-	for _, args := range [][]string{{"lab", "run", "no-such"}, {"lab", "run", "99"}, {"lab", "run", ""}, {"lab", "run"}} {
-		code, out, stderr := call(t, noEnv, args...)
-		if code != 2 || out != "" || stderr == "" {
-			t.Errorf("%q: exit code %d, want 2 and a reason: %s%s", args, code, out, stderr)
-		}
-		if len(args) == 3 && !strings.Contains(stderr, lab.All()[0].Name) {
-			t.Errorf("%q: the refusal names no lab: %s", args, stderr)
-		}
-	}
-}
-
 // In the control room a person runs a lab, and sees 100 orders that nobody pays expire, none of them early.
 func TestControlRoomRunsLabsAndExpiresOrders(t *testing.T) {
 	t.Parallel()

@@ -80,16 +80,3 @@ func TestOnePostIsOneTrace(t *testing.T) {
 		}
 	}
 }
-
-func TestLabRefuses(t *testing.T) {
-	t.Parallel()
-	for want, args := range map[string][]string{
-		"want list, run":               {"no-such"},
-		"accepts 0 arg(s), received 1": {"list", "more"},
-	} {
-		code, stdout, stderr := call(t, noEnv, append([]string{"lab"}, args...)...)
-		if code == 0 || stdout != "" || !strings.Contains(stderr, want) {
-			t.Errorf("%v: exit code %d\n%s%s", args, code, stdout, stderr)
-		}
-	}
-}
