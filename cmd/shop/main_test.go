@@ -59,6 +59,8 @@ var badCommandLines = [][]string{
 	{"serve", "--permits", "-1"},
 	{"serve", "--permits", "1000001"},
 	{"serve", "--customer-rate", "-2"},
+	{"serve", "--retention", "23h"},
+	{"serve", "--retention", "-24h"},
 	{"serve", "--customer-rate", "1000001"},
 	{"serve", "--max-open-orders", "-1"},
 	{"serve", "--auth", "open"},

@@ -71,6 +71,7 @@ func (s *serving) define() {
 	f.IntVar(&c.CustomerRate, "customer-rate", -1, "`ORDERS`: accept at most this many orders per second of a customer, and twice as many in a burst; 0 means no limit")
 	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
+	f.DurationVar(&c.Retention, "retention", 0, "delete paid, cancelled, expired and rejected orders, with their ledger entries, this long after the end of their TTL; at least 24h; 0 keeps them for ever")
 	f.Group("Cluster")
 	f.StringVar(&c.Instance, "instance", "", "`NAME`: call the instance so in responses, ledger and logs; 1 to 64 characters")
 	f.DefaultText("instance", "HOSTNAME-PID")

@@ -39,10 +39,11 @@ type Config struct {
 	ZooKeeperAuth string // USER:PASSWORD; empty: none
 	Etcd          string // HOST:PORT,...; empty: none
 	OrderTTL      time.Duration
-	Permits       int    // orders in flight over all instances; 0: any number
-	CustomerRate  int    // orders per second and customer; 0: any number
-	MaxOpenOrders int64  // unpaid orders per customer; 0: any number
-	Auth          string // AuthKeys or AuthNone
+	Retention     time.Duration // of orders that are final; 0: for ever
+	Permits       int           // orders in flight over all instances; 0: any number
+	CustomerRate  int           // orders per second and customer; 0: any number
+	MaxOpenOrders int64         // unpaid orders per customer; 0: any number
+	Auth          string        // AuthKeys or AuthNone
 	Canary        bool
 	Partition     string
 	LogLevel      slog.Level
@@ -64,6 +65,9 @@ func (c Config) Validate() error {
 	bad = append(bad, within("--permits", c.Permits, 0, 1_000_000), within("--customer-rate", c.CustomerRate, 0, 1_000_000))
 	if c.MaxOpenOrders < 0 {
 		bad = append(bad, fmt.Errorf("--max-open-orders %d: want 0 or more", c.MaxOpenOrders))
+	}
+	if c.Retention != 0 && c.Retention < answersAge {
+		bad = append(bad, fmt.Errorf("--retention %v: want 0 to keep orders for ever, or at least %v, for which idempotency keys are kept", c.Retention, answersAge))
 	}
 	if c.Auth != AuthKeys && c.Auth != AuthNone {
 		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.Auth))

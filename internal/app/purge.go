@@ -13,38 +13,60 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-const (
-	// answersAge is how long the answer to a request with an Idempotency-Key is kept.
-	answersAge = 24 * time.Hour
+// answersAge is how long the answer to a request with an Idempotency-Key is kept.
+const answersAge = 24 * time.Hour
 
-	purgeEvery   = time.Minute
-	purgeTimeout = 5 * time.Minute // at most, at a time
-)
+// purge deletes what is old, with the rights of the leader. [sqlstore.Store.PurgeAnswers] says what hold is.
+type purge func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (n int64, err error)
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
 func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, log *slog.Logger) func(context.Context) error {
+	return purging("idempotency keys", time.Minute, lead, log, answersOf(store))
+}
+
+func answersOf(store *sqlstore.Store) purge {
+	return func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
+		return store.PurgeAnswers(ctx, hold, answersAge, math.MaxInt)
+	}
+}
+
+// purgeOrders returns the same for orders that are older than the retention, if it is not 0.
+func purgeOrders(store *sqlstore.Store, retention time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
+	if retention == 0 {
+		return func(context.Context) error { return nil }
+	}
+	return purging("orders", 10*time.Minute, lead, log, ordersOf(store, retention))
+}
+
+func ordersOf(store *sqlstore.Store, retention time.Duration) purge {
+	return func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
+		return store.PurgeOrders(ctx, hold, retention)
+	}
+}
+
+// purging returns what purges about every so often while the instance leads, and for five times as long at most.
+func purging(what string, every time.Duration, lead *leadership, log *slog.Logger, p purge) func(context.Context) error {
 	return func(ctx context.Context) error {
-		for backoff.Sleep(ctx, purgeEvery/2+rand.N(purgeEvery)) {
-			n, leads, err := purgeOnce(ctx, store, lead)
+		for backoff.Sleep(ctx, every/2+rand.N(every)) {
+			n, leads, err := purgeOnce(ctx, lead, 5*every, p)
 			switch {
 			case ctx.Err() != nil, !leads:
 			case err != nil:
-				log.WarnContext(ctx, "idempotency keys not purged; retrying later", slog.String("error", err.Error()))
+				log.WarnContext(ctx, "purge failed; retrying later", slog.String("purge", what), slog.Int64("deleted", n), slog.String("error", err.Error()))
 			default:
-				log.DebugContext(ctx, "idempotency keys purged", slog.Int64("keys", n))
+				log.DebugContext(ctx, "purged", slog.String("purge", what), slog.Int64("deleted", n))
 			}
 		}
 		return nil
 	}
 }
 
-// purgeOnce deletes the old answers if the instance leads. Each transaction is refused when another instance does.
-func purgeOnce(ctx context.Context, store *sqlstore.Store, lead *leadership) (n int64, leads bool, err error) {
+// purgeOnce purges if the instance leads. Each transaction is refused when another instance does.
+func purgeOnce(ctx context.Context, lead *leadership, most time.Duration, p purge) (n int64, leads bool, err error) {
 	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
-		ctx, cancel := context.WithTimeout(ctx, purgeTimeout)
+		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()
-		hold := func(ctx context.Context, tx timeout.Tx) error { return lead.election.Hold(ctx, tx, term.Leader()) }
-		n, err = store.PurgeAnswers(ctx, hold, answersAge, math.MaxInt)
+		n, err = p(ctx, func(ctx context.Context, tx timeout.Tx) error { return lead.election.Hold(ctx, tx, term.Leader()) })
 		return err
 	})
 	return n, leads, err

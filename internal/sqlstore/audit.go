@@ -14,14 +14,15 @@ import (
 
 // auditQuery reads columns, ledger and orders in one statement, which both
 // engines answer from one snapshot. The braces are where it is narrowed to one
-// SKU, and {long ago} is when the oldest order that may be open has expired.
+// SKU, and {long ago} is when the oldest order that may be open has expired. The
+// first entry of a SKU counts what deleted orders have bought ([Store.PurgeOrders]).
 const auditQuery = `
 SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(l.stocked, 0) AS stocked,
   COALESCE(l.on_hand, 0) AS ledger_on_hand,
   COALESCE(l.reserved, 0) AS ledger_reserved,
   COALESCE(o.open, 0) AS open,
-  COALESCE(o.sold, 0) AS sold,
+  COALESCE(o.sold, 0) + COALESCE(l.sold, 0) AS sold,
   COALESCE(o.overdue, 0) AS overdue,
   COALESCE(o.strays, 0) AS strays,
   COALESCE(t.orders, 0) AS two_fates,
@@ -31,6 +32,7 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
 FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
+    SUM(CASE WHEN movement = 'RESTOCK' THEN quantity - on_hand ELSE 0 END) AS sold,
     SUM(on_hand) AS on_hand, SUM(reserved) AS reserved, MAX(id) AS last, COUNT(*) AS entries,
     MAX(CASE WHEN movement = 'RESERVE' THEN fence END) AS fence
   FROM ledger {of ledger} GROUP BY sku

@@ -14,7 +14,8 @@ import (
 )
 
 // checkpoint is a row of audits: the sums of the ledger of a SKU up to an entry, when an audit found every invariant. All entries
-// of a SKU are written under the lock of its row, so none with a lower id is committed later.
+// of a SKU are written under the lock of its row, so none with a lower id is committed later. [Store.PurgeOrders] deletes entries up to
+// it, and leaves the sums as they are.
 type checkpoint struct {
 	SKU       string
 	LedgerID  int64
@@ -29,7 +30,7 @@ type checkpoint struct {
 // auditRow is what an audit reads of a SKU.
 type auditRow struct {
 	stock.Audit
-	Strays, Version, Last, Fence, Now int64
+	Strays, Version, Last, Fence, Now, Since int64
 }
 
 // checkpoint returns what remains to be remembered of a, and whether it is right.
@@ -42,7 +43,8 @@ func (a auditRow) checkpoint() (c checkpoint, right bool) {
 // entries, and those whose ids are later than @after, which may have none. An id has the time by the clock of its instance. It
 // reads the counters of the customers of these orders, and no others. Sums are differences to those of the entry.
 const recentQuery = `
-SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS now, l.*, o.*, b.*, c.*
+SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS now, l.*, o.*, b.*, c.*,
+  (SELECT a.ledger_id FROM audits a WHERE a.sku = s.sku) AS since
 FROM skus s
 CROSS JOIN (
   SELECT COALESCE(SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END), 0) AS stocked, COUNT(*) AS checked,
@@ -140,35 +142,44 @@ func (s *Store) auditEach(ctx context.Context, db *gorm.DB, levels []skuRow, kno
 		overdue[l.SKU] = l.Orders
 	}
 	for _, level := range levels {
-		c, checked := known[level.SKU]
-		var r []auditRow
-		switch {
-		case !checked:
-			r, err = s.auditAll(ctx, db, level.SKU)
-		case level.Version == c.Version:
-			r = []auditRow{{
-				Audit:   stock.Audit{SKU: level.SKU, Strategy: level.Strategy, OnHand: level.OnHand, Reserved: level.Reserved},
-				Version: level.Version,
-			}}
-		default:
-			at := fmt.Sprintf("%012x", time.UnixMicro(c.CheckedAt).Add(-time.Minute).UnixMilli()) // of an id: no order takes so long
-			err = db.Raw(s.within(ctx, s.auditText(recentQuery)), map[string]any{
-				"sku": c.SKU, "since": c.LedgerID, "fence": c.Fence, "after": at[:8] + "-" + at[8:],
-			}).Scan(&r).Error
-		}
+		r, err := s.auditOne(ctx, db, level, known[level.SKU])
 		if err != nil {
 			return nil, err
 		}
-		for _, a := range r {
-			if checked {
-				a.Stocked, a.LedgerOnHand, a.LedgerReserved = a.Stocked+c.Stocked, a.LedgerOnHand+c.OnHand, a.LedgerReserved+c.Reserved
-				a.Open, a.Sold, a.Overdue = a.Open+c.Reserved, a.Sold+c.Stocked-c.OnHand, overdue[a.SKU]
-				a.RightTo, a.RightAt = c.LedgerID, time.UnixMicro(c.CheckedAt).UTC()
-			}
-			rows = append(rows, a)
+		for i := range r {
+			r[i].Overdue = overdue[level.SKU]
 		}
+		rows = append(rows, r...)
 	}
 	return rows, nil
+}
+
+// auditOne audits a SKU from its checkpoint on, or as a whole if there is none.
+func (s *Store) auditOne(ctx context.Context, db *gorm.DB, level skuRow, c checkpoint) (rows []auditRow, err error) {
+	switch {
+	case c.SKU == "":
+		return s.auditAll(ctx, db, level.SKU)
+	case level.Version == c.Version:
+		rows = []auditRow{{
+			Audit:   stock.Audit{SKU: level.SKU, Strategy: level.Strategy, OnHand: level.OnHand, Reserved: level.Reserved},
+			Version: level.Version, Since: c.LedgerID,
+		}}
+	default:
+		at := fmt.Sprintf("%012x", time.UnixMicro(c.CheckedAt).Add(-time.Minute).UnixMilli()) // of an id: no order takes so long
+		err = db.Raw(s.within(ctx, s.auditText(recentQuery)), map[string]any{
+			"sku": c.SKU, "since": c.LedgerID, "fence": c.Fence, "after": at[:8] + "-" + at[8:],
+		}).Scan(&rows).Error
+	}
+	for i := range rows {
+		a := &rows[i]
+		a.Stocked, a.LedgerOnHand, a.LedgerReserved = a.Stocked+c.Stocked, a.LedgerOnHand+c.OnHand, a.LedgerReserved+c.Reserved
+		a.Open, a.Sold = a.Open+c.Reserved, a.Sold+c.Stocked-c.OnHand
+		a.RightTo, a.RightAt = c.LedgerID, time.UnixMicro(c.CheckedAt).UTC()
+		if a.Since != c.LedgerID && !a.OK() { // entries up to a later checkpoint may have been deleted meanwhile
+			return s.auditAll(ctx, db, level.SKU)
+		}
+	}
+	return rows, err
 }
 
 // auditText fills in the hints and expressions of the engine.
@@ -181,8 +192,12 @@ func (s *Store) auditText(query string) string {
 	return fill.Replace(strings.ReplaceAll(strings.TrimSpace(query), "{recent}", recentOrders))
 }
 
-// remember stores checkpoints. If the database does not let it, the next audit checks more.
+// remember stores checkpoints, unless another audit has stored later ones. If the database does not let it, the next audit checks more.
 func (s *Store) remember(ctx context.Context, right []checkpoint) error {
+	var later []string
+	for _, column := range []string{"version", "stocked", "on_hand", "reserved", "fence", "checked_at", "ledger_id"} { // the last, as MariaDB assigns one by one
+		later = append(later, column+" = CASE WHEN audits.ledger_id <= "+s.engine.Proposed("ledger_id")+" THEN "+s.engine.Proposed(column)+" ELSE audits."+column+" END")
+	}
 	for some := range slices.Chunk(right, maxRows) {
 		var c script
 		var args []any
@@ -190,7 +205,7 @@ func (s *Store) remember(ctx context.Context, right []checkpoint) error {
 			args = append(args, r.SKU, r.LedgerID, r.Version, r.Stocked, r.OnHand, r.Reserved, r.Fence, r.CheckedAt)
 		}
 		c.insert("audits (sku, ledger_id, version, stocked, on_hand, reserved, fence, checked_at)", "(?, ?, ?, ?, ?, ?, ?, ?)", args)
-		c.texts[0] += s.engine.Upsert("sku", "ledger_id", "version", "stocked", "on_hand", "reserved", "fence", "checked_at")
+		c.texts[0] += s.engine.OnConflict("sku") + strings.Join(later, ", ")
 		err := s.writing(ctx, func() error { return s.run(s.db.WithContext(ctx), &c) })
 		if sqldb.Unable(err) || sqldb.Is(err, sqldb.ReadOnly) {
 			return nil

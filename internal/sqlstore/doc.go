@@ -44,7 +44,7 @@
 // The leader, counters of limits, orders, stock, timers, keys, each by primary key in ascending order. A cancellation locks its
 // order and then the counters. Expire is the exception: it skips
 // locked rows. It waits only for stock rows, in ascending order and before it locks anything else. While it holds
-// another stock row, it waits only for rows that were unlocked a moment before.
+// another stock row, it waits only for rows that were unlocked a moment before. [Store.PurgeOrders] locks orders, and then ledger entries.
 //
 // # Idempotency keys
 //
