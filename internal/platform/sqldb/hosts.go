@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"time"
 
@@ -124,11 +125,29 @@ func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
 	default:
 		return MySQL(), nil // which has super_read_only
 	}
-	rights := 0
-	err = db.QueryRowContext(ctx, `SELECT COUNT(*) FROM information_schema.user_privileges
-		WHERE privilege_type IN ('SUPER', 'READ_ONLY ADMIN', 'READ ONLY ADMIN') AND grantee = CONCAT('\'', REPLACE(CURRENT_USER(), '@', '\'@\''), '\'')`).Scan(&rights)
-	if several && rights > 0 {
-		err = settingError("the user has SUPER or READ_ONLY ADMIN, and would write to a server that is read-only: take a user without these rights")
+	if several && err == nil {
+		err = refuseAdmin(ctx, db)
 	}
 	return e, err
+}
+
+// admin are the grants of users whom MariaDB lets write to a server that is read-only. SHOW GRANTS lists those of default roles, too.
+var admin = regexp.MustCompile(`^GRANT (.*, )?(ALL PRIVILEGES|SUPER|READ[_ ]ONLY ADMIN)(,.*)? ON \*\.\* TO `)
+
+func refuseAdmin(ctx context.Context, db *sql.DB) error {
+	rows, err := db.QueryContext(ctx, "SHOW GRANTS")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var grant string
+		if err := rows.Scan(&grant); err != nil {
+			return err
+		}
+		if admin.MatchString(grant) {
+			return settingError("the user has SUPER or READ_ONLY ADMIN, and would write to a server that is read-only: take a user without these rights")
+		}
+	}
+	return rows.Err()
 }

@@ -145,3 +145,27 @@ func TestHostsThatCannotReplaceEachOther(t *testing.T) {
 		}
 	}
 }
+
+// A user who may write to a read-only server is refused, whatever his name, and if a default role has the right.
+func TestUserWhoWritesToAReadOnlyHostIsRefused(t *testing.T) {
+	t.Parallel()
+	a := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	url := seller(t, a) // with all rights in one database
+	for _, statement := range []string{
+		"CREATE ROLE boss", "GRANT READ_ONLY ADMIN ON *.* TO boss", "CREATE ROLE chief", "GRANT boss TO chief",
+		"CREATE USER super", "GRANT RELOAD, SUPER ON *.* TO super", "CREATE USER 'a@b'", "GRANT READ_ONLY ADMIN, PROCESS ON *.* TO 'a@b'",
+		"CREATE USER once", "GRANT boss TO once", "CREATE USER usual", "GRANT chief TO usual", "SET DEFAULT ROLE chief FOR usual",
+		"GRANT SELECT ON shop.* TO super, 'a@b', once, usual",
+	} {
+		if _, err := testbedtest.OpenSQL(t, a.URL()).ExecContext(t.Context(), statement); err != nil {
+			t.Fatalf("%s: %v", statement, err)
+		}
+	}
+	for user, refused := range map[string]bool{"seller": false, "once": false, "super": true, "a%40b": true, "usual": true, "root": true} {
+		url := strings.Replace(strings.Replace(url, "seller@", user+"@", 1), "/shop", ",127.0.0.1:1/shop", 1)
+		_, err := sqldb.Open(t.Context(), url, sqldb.AccessChange)
+		if refused != (err != nil && strings.Contains(err.Error(), "the user has SUPER or READ_ONLY ADMIN")) || !refused && err != nil {
+			t.Errorf("%s: %v, want refused %v", user, err, refused)
+		}
+	}
+}
