@@ -16,6 +16,7 @@ func doctorCommand() cli.Command {
 	return cli.Command{
 		Name: "doctor", Summary: "Check whether the stores would take an order, and what to change",
 		Details: "The command asks each store that the flags of shop serve name for its version, role, settings, rights, clock and latency. " +
+			"If the address of a store lists several hosts, each has a line, and one that is unavailable is a warning. " +
 			"It writes in a transaction that it rolls back, and takes a lock that no order uses. It prints no password.",
 		Examples: []cli.Example{
 			{Purpose: "The stores of an instance, by the variables of that instance", Line: "shop doctor"},

@@ -131,7 +131,7 @@ func TestDoctorOfAGoodSetUp(t *testing.T) {
 	want := []string{"STORE CHECK VERDICT VALUE"}
 	for _, each := range [][2]string{
 		{"database", "address,version,role,binlog_format,tx_isolation,innodb_flush_log_at_trx_commit,sync_binlog,max_connections,schema,write,clock,latency"},
-		{"redis", "address,lock," + server},
+		{"redis", "address,lock,notifications," + server},
 		{"redlock HOST", server},
 		{"redlock HOST", server},
 		{"redlock HOST", server},
@@ -232,6 +232,8 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 	replica := redisServers(t, 1, "--replicaof", host+" "+port)[0]
 	least := withUser(t, redisServers(t, 1)[0])
 	good[0] = withPassword(t, good[0])
+	mute := withUser(t, redisServers(t, 1)[0])
+	configure(t, strings.Replace(mute, "shop:secret@", "", 1), "ACL SETUSER shop -@pubsub")
 	evicts := redisServers(t, 1, "--maxmemory", "64mb", "--maxmemory-policy", "allkeys-lru")[0]
 	const away, away2 = "redis://:secret@127.0.0.1:1/0", "redis://:secret@127.0.0.1:2/0"
 	for name, c := range map[string]struct {
@@ -241,6 +243,7 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 		"the policy evicts":            {"--redis", evicts, []string{"redis maxmemory-policy fail"}},
 		"a replica":                    {"--redis", replica, []string{"redis write fail", "redis role fail"}},
 		"a user with the least rights": {"--redis", least, nil},
+		"a user without notifications": {"--redis", mute, []string{"redis notifications warn"}},
 		"with a password":              {"--redis", good[0], nil},
 		"a wrong password":             {"--redis", strings.Replace(good[0], "secret", "secret2", 1), []string{"redis write fail", "redis ping fail"}},
 		"away":                         {"--redis", away, []string{"redis write fail", "redis ping fail"}},
@@ -264,5 +267,39 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 				t.Errorf("%q, want %q:\n%s", got, c.want, strings.Join(table, "\n"))
 			}
 		})
+	}
+}
+
+// Each host of a list has a line with its role, or says why it has none. An order can be placed without that host.
+func TestDoctorNamesEachHost(t *testing.T) {
+	t.Parallel()
+	writer, replica := testbedtest.StartReplicated(t)
+	sentinel := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	database := "mysql://seller:secret@" + replica.Addr() + ",127.0.0.1:1," + writer.Addr() + "/" + testbed.DefaultDatabase
+	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", database); code != 0 {
+		t.Fatal(stderr)
+	}
+	watchers := sentinel.SentinelAddrs()
+	if err := sentinel.Sentinels()[0].Pause(); err != nil {
+		t.Fatal(err)
+	}
+	defer sentinel.Sentinels()[0].Resume()
+	_, checks := doctor(t, 0, "--database", database, "--redis", "redis+sentinel://"+strings.Join(watchers, ",")+"/"+sentinel.MasterName())
+	got := make(map[string]string)
+	for _, c := range checks {
+		if c.Check == "host" {
+			got[c.Store] = fmt.Sprint(c.Verdict, " ", c.Value)
+		}
+	}
+	for store, want := range map[string]string{
+		"database " + replica.Addr(): "ok read-only", "database 127.0.0.1:1": "warn dial tcp", "database " + writer.Addr(): "ok writer",
+		"redis " + watchers[0]: "warn ", "redis " + watchers[1]: "ok sentinel name=" + sentinel.MasterName() + ",status=ok", "redis " + watchers[2]: "ok sentinel ",
+	} {
+		if !strings.HasPrefix(got[store], want) {
+			t.Errorf("%s: %q, want %q", store, got[store], want)
+		}
+	}
+	if len(got) != 6 {
+		t.Errorf("%d hosts, want 6: %q", len(got), got)
 	}
 }

@@ -27,7 +27,7 @@ func examineRedis(ctx context.Context, c Config, opened *closers) []Check {
 	if c.Redis == "" {
 		return nil
 	}
-	r := &report{store: "redis"}
+	r := &report{"redis", redisHosts(ctx, c.Redis, opened)}
 	rdb, err := redisclient.New(c.Redis)
 	if err != nil {
 		r.need("open", "", err, Fail, "check --redis")
@@ -35,7 +35,11 @@ func examineRedis(ctx context.Context, c Config, opened *closers) []Check {
 	}
 	opened.pushClient("redis client", rdb.Close)
 	r.note("address", redacted(c.Redis))
-	if err := canWrite(ctx, rdb); err != nil {
+	err = canWrite(ctx, rdb)
+	if err != nil && unreachable(err) {
+		err = canWrite(ctx, rdb) // a sentinel that is silent takes up the first attempt, and the client asks another one by then
+	}
+	if err != nil {
 		r.need("write", "", err, Fail, whyNot(err))
 	} else {
 		locker, err := redislock.New(rdb, redislock.Config{TTL: leaseTTL})
@@ -43,6 +47,7 @@ func examineRedis(ctx context.Context, c Config, opened *closers) []Check {
 			opened.pushService("redis", locker.Close)
 		}
 		r.lock(ctx, locker, err)
+		r.need("notifications", "received", refusedMessages(ctx, rdb), Warn, pollsOnly)
 	}
 	cluster, ok := rdb.(*redis.ClusterClient)
 	if !ok {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/storeurl"
 )
 
@@ -26,7 +27,23 @@ func usable(ctx context.Context, rdb redis.UniversalClient, log *slog.Logger) er
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, whyNot(err))
 	}
+	if err := refusedMessages(ctx, rdb); err != nil {
+		log.WarnContext(ctx, "redis refuses notifications, so instances poll: "+pollsOnly, slog.String("error", err.Error()))
+	}
 	return requireNoEviction(ctx, rdb, log)
+}
+
+// pollsOnly says what to change if [refusedMessages] returns an error.
+const pollsOnly = "give the user +@pubsub and the channels shop:*"
+
+// refusedMessages returns why the user may receive no messages, or nil. A server that does not respond refuses nothing.
+func refusedMessages(ctx context.Context, rdb redis.UniversalClient) error {
+	messages := rdb.Subscribe(ctx, rightsKey)
+	defer messages.Close()
+	if _, err := messages.ReceiveTimeout(ctx, time.Second); redisx.Refused(err) {
+		return err
+	}
+	return nil
 }
 
 // canWrite returns why no script can write, or nil.

@@ -65,6 +65,27 @@ func New(address string) (redis.UniversalClient, error) {
 	return nil, errAddress
 }
 
+// Members returns a client of each server that the URL of a group names: each sentinel, or each node of a cluster. The URL of
+// one server has none. New must accept the URL.
+func Members(address string) (all []*redis.Client) {
+	u, err := storeurl.Parse(address, "")
+	_, group, ok := strings.Cut(u.Scheme, "+")
+	if err != nil || !ok {
+		return nil
+	}
+	user, password := u.User, u.Password
+	if group == "sentinel" {
+		user, password = u.Params.Get("sentinel-user"), u.Params.Get("sentinel-password")
+	}
+	for _, host := range u.Hosts {
+		all = append(all, redis.NewClient(&redis.Options{
+			Addr: host, Username: user, Password: password, TLSConfig: u.TLS,
+			MaxRetries: -1, ContextTimeoutEnabled: true, DialerRetries: 1, MaintNotificationsConfig: disabled(),
+		}))
+	}
+	return all
+}
+
 // one returns a client of one server.
 func one(kind, address string) (redis.UniversalClient, error) {
 	base, query, _ := strings.Cut(address, "?")

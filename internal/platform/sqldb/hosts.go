@@ -9,6 +9,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
@@ -97,6 +98,43 @@ func engineOf(ctx context.Context, hosts []host) (found *Engine, err error) {
 		err = nil
 	}
 	return found, err
+}
+
+// Host is a server of several in a URL.
+type Host struct {
+	Address string
+	Role    string // writer or read-only
+	Err     error  // why it accepts no connection; it has no role then
+}
+
+// Hosts asks all servers of a URL for their roles, at once and for up to 2 s. A URL with one server, or of a file, has none.
+func Hosts(ctx context.Context, rawURL string) []Host {
+	c, addresses, _, err := parseMySQL(rawURL)
+	if err != nil || len(addresses) < 2 {
+		return nil
+	}
+	c.Params = map[string]string{mayWrite: mayWriteOnce}
+	hosts, err := hostsOf(c, addresses)
+	if err != nil {
+		return nil
+	}
+	found := make([]Host, len(hosts))
+	var asked sync.WaitGroup
+	for i, h := range hosts {
+		asked.Go(func() {
+			conn, err := h.connect(ctx, true)
+			switch {
+			case err == nil:
+				found[i] = Host{h.address, "writer", conn.Close()}
+			case Is(err, ReadOnly):
+				found[i] = Host{h.address, "read-only", nil}
+			default:
+				found[i] = Host{h.address, "", explained(err, h.secure)}
+			}
+		})
+	}
+	asked.Wait()
+	return found
 }
 
 // settingError says that a server works, and has settings or rights with which the code would not.
