@@ -240,6 +240,20 @@ func (q *commitQueue) serveOnce(u *unit, offers []stock.Offer) error {
 	return q.enter(u)
 }
 
+// enter has u served in a transaction, and returns why its orders wait again, or nil.
+func (q *commitQueue) enter(u *unit) error {
+	if u.entries != nil && !u.sharable() {
+		q.share(u.parts(true), true)
+		return u.err
+	}
+	u.served = make(chan error, 1)
+	q.mu.Lock()
+	q.ready = append(q.ready, u)
+	q.mu.Unlock()
+	q.beginHere()
+	return <-u.served
+}
+
 // waitsIn reports whether an order waits in l.
 func (q *commitQueue) waitsIn(l *lane) bool {
 	q.mu.Lock()

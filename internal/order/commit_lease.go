@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -69,28 +68,9 @@ type round struct {
 	over []*unit // the others
 }
 
-// lease has the lanes that lack a lease ask for it, all those of a service in one round trip. One round of a service is asked for at a
-// time: the others would be smaller, and their leases would wait for the transaction of the first. It is called with mu held.
-func (q *commitQueue) lease() {
-	if len(q.leasing) == 0 {
-		return
-	}
-	lanes := make(map[dlock.EachLocker][]*lane)
-	q.leasing = slices.DeleteFunc(q.leasing, func(l *lane) bool {
-		service := l.offers[0].Strategy.Each
-		if !q.asking[service] {
-			lanes[service] = append(lanes[service], l)
-		}
-		return !q.asking[service]
-	})
-	for service, some := range lanes {
-		q.asking[service] = true
-		q.work.Go(func() { q.ask(service, some) })
-	}
-}
-
-// ask takes the leases of lanes that are free. A lane whose lease another process has, or is not to be had, gets a leader, which waits for it.
-func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
+// ask takes the leases of lanes that are free, in one round trip. A lane whose lease another process has, or is not to be had, gets a
+// leader, which waits for it.
+func (q *commitQueue) ask(lanes []*lane) {
 	offers, keys := make([]stock.Offer, len(lanes)), make([]string, len(lanes))
 	var first *entry
 	q.mu.Lock()
@@ -99,7 +79,7 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 		first = cmp.Or(first, l.first())
 	}
 	if first == nil { // all callers have left
-		q.asking[service] = false
+		q.asking = false
 		for _, l := range lanes {
 			q.forget(l)
 		}
@@ -111,7 +91,7 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 	ctx := context.WithoutCancel(first.ctx)
 	q.waits(offers)
 	asked := time.Now()
-	lease, _ := service.TryAcquireEach(ctx, keys) // a leader finds out why a lease is missing
+	lease, _ := offers[0].Strategy.Each.TryAcquireEach(ctx, keys) // a leader finds out why a lease is missing
 	r := new(round)
 	var ends []func()
 	if lease != nil {
@@ -135,7 +115,7 @@ func (q *commitQueue) ask(service dlock.EachLocker, lanes []*lane) {
 		}
 	}
 	q.mu.Lock()
-	q.asking[service] = false
+	q.asking = false
 	for i, l := range lanes {
 		if units[i] != nil {
 			q.ready = append(q.ready, units[i])

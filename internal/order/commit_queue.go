@@ -11,7 +11,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/stock"
 )
 
@@ -81,8 +80,8 @@ type commitQueue struct {
 	seq     uint64            // of the latest arrival
 	ready   []*unit           // that may enter a transaction, in turn
 	leasing []*lane           // that ask for their leases with the next transaction
-	asking  map[dlock.EachLocker]bool
-	open    bool // a shared transaction that does not take long
+	asking  bool              // a round of leases is being asked for
+	open    bool              // a shared transaction that does not take long
 }
 
 // entry is an order in the queue, from its arrival until its answer.

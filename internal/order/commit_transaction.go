@@ -36,20 +36,6 @@ var ErrCommitAlone = fmt.Errorf("order: a row of the batch is locked: %w", stock
 // ErrRowSuspect is [ErrCommitAlone] for a batch whose row is, or may be, locked for long.
 var ErrRowSuspect = fmt.Errorf("%w for long", ErrCommitAlone)
 
-// enter has u served in a transaction, and returns why its orders wait again, or nil. It is for leaders.
-func (q *commitQueue) enter(u *unit) error {
-	if u.entries != nil && !u.sharable() {
-		q.share(u.parts(true), true)
-		return u.err
-	}
-	u.served = make(chan error, 1)
-	q.mu.Lock()
-	q.ready = append(q.ready, u)
-	q.mu.Unlock()
-	q.beginHere()
-	return <-u.served
-}
-
 // begin begins a transaction if none is open and a unit is ready, and has the lanes that lack a lease ask for it.
 func (q *commitQueue) begin() {
 	if units := q.next(false); units != nil {
@@ -143,14 +129,18 @@ func (q *commitQueue) few() bool {
 
 // next returns the units of the next shared transaction, if none is open: of those that are ready, each in its turn, with as many
 // orders as fit. It returns nil if none is ready. Units that share no transaction begin their own. The lanes that lack a lease ask for it
-// meanwhile. over says that the open transaction is over.
+// meanwhile, one round at a time: the others would be smaller, and their leases would wait for the transaction of the first. over says
+// that the open transaction is over.
 func (q *commitQueue) next(over bool) (units []*unit) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.open = q.open && !over; q.open {
 		return nil
 	}
-	q.lease()
+	if lanes := q.leasing; lanes != nil && !q.asking {
+		q.leasing, q.asking = nil, true
+		q.work.Go(func() { q.ask(lanes) })
+	}
 	for orders := 0; len(q.ready) > 0 && orders < maxShared; {
 		u := q.ready[0]
 		if u.entries == nil {
@@ -264,9 +254,10 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 			err = fmt.Errorf("order: commit: panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
+	sampled := func(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }
 	batches, ctxs := make([]*Batch, len(parts)), make([]context.Context, len(parts))
 	for i, p := range parts {
-		traced := max(0, slices.IndexFunc(p.entries, func(e *entry) bool { return trace.SpanContextFromContext(e.ctx).IsSampled() }))
+		traced := max(0, slices.IndexFunc(p.entries, func(e *entry) bool { return sampled(e.ctx) }))
 		of := trace.ContextWithSpanContext(p.ctx, trace.SpanContextFromContext(p.entries[traced].ctx))
 		ctx, span := q.tracer.Start(of, "stock.reserve", trace.WithAttributes(
 			attribute.Int("stock.skus", len(p.unit.claims)), attribute.Int("stock.orders", len(p.entries))))
@@ -280,14 +271,7 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		}
 		batches[i], ctxs[i] = p.batch, ctx
 	}
-	if len(parts) == 1 {
-		err := q.store.Commit(ctxs[0], batches...)
-		if alone && err == nil { // it has nothing to be left out for
-			err, batches[0].Err = batches[0].Err, nil
-		}
-		return err
-	}
-	traced := max(0, slices.IndexFunc(ctxs, func(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }))
+	traced := max(0, slices.IndexFunc(ctxs, sampled))
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctxs[traced]))
 	defer cancel(nil)
 	var left atomic.Int64
@@ -298,5 +282,9 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 			}
 		})()
 	}
-	return q.store.Commit(ctx, batches...)
+	err = q.store.Commit(ctx, batches...)
+	if alone && err == nil { // it has nothing to be left out for
+		err, batches[0].Err = batches[0].Err, nil
+	}
+	return err
 }

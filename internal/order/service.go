@@ -13,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
 )
@@ -82,7 +81,7 @@ func NewService(store Store, strategies *stock.Strategies, c Config) *Service {
 	}
 	s.SetTTL(ttl)
 	s.queue = &commitQueue{
-		store: store, offers: s.offers, tracer: s.tracer, observer: s.observer, publisher: s.publisher, lanes: make(map[laneKey]*lane), asking: make(map[dlock.EachLocker]bool),
+		store: store, offers: s.offers, tracer: s.tracer, observer: s.observer, publisher: s.publisher, lanes: make(map[laneKey]*lane),
 	}
 	return s
 }

@@ -72,7 +72,8 @@ type Strategy struct {
 	// Sharable says that orders need no lock, and may share a transaction with others.
 	Sharable bool
 
-	// Each is the service of the lease if it takes the leases of several SKUs at once; otherwise nil.
+	// Each is the service of the lease if it takes the leases of several SKUs at once; otherwise nil. It is the same for all
+	// strategies that have one.
 	Each dlock.EachLocker
 
 	service dlock.Locker // that of the lock; may be nil
