@@ -221,3 +221,14 @@ func (s *midSale) gap(since time.Time) (longest time.Duration) {
 	}
 	return longest
 }
+
+// buysAllOfFew buys all units of each SKU with few at once, which it can when all have come back.
+func (s *midSale) buysAllOfFew(t *testing.T) {
+	t.Helper()
+	for _, sku := range s.skus {
+		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":"few-%s","quantity":%d}]}`, sku, few)
+		testbedtest.Eventually(t, "all units of few-"+sku+" are bought", func() bool {
+			return ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
+		})
+	}
+}

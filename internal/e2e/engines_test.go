@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"os"
@@ -24,18 +25,22 @@ var engines = []engine{
 	{"galera", startGalera},
 }
 
-// servers are those of an engine that runs.
+// servers are those of an engine, or of a lock service, that runs.
 type servers struct {
-	nodes     []*testbed.MariaDB
-	databases [3]string // one for each instance
-	faults    []engineFault
+	nodes      []string    // addresses of databases that all have every order
+	databases  [3]string   // one for each instance
+	flags      [3][]string // of each instance; default: a Redis
+	strategies []string    // default: exact
+	faults     []engineFault
+	usual      int // faults that happen unless at full size; default: one
 }
 
 // engineFault is what happens to servers in the middle of a sale.
 type engineFault struct {
 	name string
-	do   func() // ends when it is mended
+	do   func() // ends when it is mended, unless mend does that
 	says string // a type of problem that customers get
+	mend func() // after orders were placed in spite of the fault
 }
 
 // exact are the strategies that must not oversell.
@@ -50,31 +55,43 @@ func TestSaleOnThreeServers(t *testing.T) {
 	t.Parallel()
 	pages := make([]string, len(engines))
 	if testbedtest.Size(0, 1) == 1 {
-		t.Cleanup(func() { writeEngines(t, pages) })
+		t.Cleanup(func() { writeFaults(t, "engines", enginesHead, pages) })
 	}
 	for i, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			if testbedtest.Size(0, 1) == 0 {
 				t.Parallel()
 			}
-			pages[i] = sellThroughFaults(t, e)
+			pages[i] = sellThroughFaults(t, e.name, e.start(t))
 		})
 	}
 }
 
+// resumes is for how long a SKU may not be sold after a fault. A lease or a session of a client that was cut off may have to expire.
+const resumes = 20 * time.Second
+
 // sellThroughFaults returns the rows of the page for an engine.
-func sellThroughFaults(t *testing.T, e engine) (rows string) {
+func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	t.Helper()
-	all := e.start(t)
-	s := newMidSale(t, openShop(t, all, "--order-ttl", "10s"), exact...)
-	faults := all.faults[:testbedtest.Size(1, len(all.faults))]
+	if all.strategies == nil {
+		all.strategies = exact
+	}
+	s := newMidSale(t, openShop(t, all, "--order-ttl", "10s"), all.strategies...)
+	faults := all.faults[:testbedtest.Size(cmp.Or(all.usual, 1), len(all.faults))]
 	began, gaps := make([]time.Time, len(faults)), make([]time.Duration, len(faults))
 	for i, f := range faults {
 		s.placesAll(t)
 		began[i] = time.Now()
 		f.do()
+		most := time.Since(began[i]) + resumes
 		s.placesAll(t)
-		gaps[i] = s.gap(began[i])
+		if gaps[i] = s.gap(began[i]); gaps[i] > most+s.stalls.total() {
+			t.Errorf("%s: a SKU was not sold for %v, want %v at most", f.name, gaps[i], most)
+		}
+		if f.mend != nil {
+			f.mend()
+			s.placesAll(t)
+		}
 		if f.says != "" && s.refused[f.says] == 0 {
 			t.Errorf("%s: no response says %s: %v", f.name, f.says, s.refused)
 		}
@@ -83,20 +100,21 @@ func sellThroughFaults(t *testing.T, e engine) (rows string) {
 	if s.slowest > mostWait+s.stalls.total() {
 		t.Errorf("a response took %v", s.slowest)
 	}
-	awaitExpiry(t, all.nodes[0].URL())
+	awaitExpiry(t, all.nodes[0])
 	var lost []receipt
 	for _, n := range all.nodes {
-		lost = s.holds(t, n.URL(), all.databases[0])
+		lost = s.holds(t, n, all.databases[0])
 		if len(lost) > 0 {
 			t.Errorf("%d acknowledged orders are lost, such as %v", len(lost), lost[0])
 		}
 	}
+	s.buysAllOfFew(t)
 	for i, f := range faults {
 		during := func(r receipt) bool {
 			return r.at.After(began[i]) && (i+1 == len(faults) || r.at.Before(began[i+1]))
 		}
 		placed, gone := countIf(slices.Collect(maps.Values(s.orders)), during), countIf(lost, during)
-		rows += fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f |\n", e.name, f.name, placed, placed-gone, gone, gaps[i].Seconds())
+		rows += fmt.Sprintf("| %s | %s | %d | %d | %d | %.1f |\n", name, f.name, placed, placed-gone, gone, gaps[i].Seconds())
 	}
 	t.Log("\n" + rows)
 	return rows
@@ -112,32 +130,38 @@ func countIf[T any](all []T, match func(T) bool) (n int) {
 	return n
 }
 
-// writeEngines writes the page, if all engines have run.
-func writeEngines(t *testing.T, pages []string) {
+// writeFaults writes a page of results, if all of its rows are there.
+func writeFaults(t *testing.T, name, head string, rows []string) {
 	t.Helper()
-	if slices.Contains(pages, "") {
+	if slices.Contains(rows, "") {
 		return
 	}
-	must(t, os.WriteFile("../../docs/benchmarks/results/engines.md", []byte(`# Engines with several servers
+	must(t, os.WriteFile("../../docs/benchmarks/results/"+name+".md", []byte(head+strings.Join(rows, "")), 0o600))
+}
+
+// enginesHead begins the page of the engines.
+var enginesHead = `# Engines with several servers
 
 ## How to read it
 
-Three instances sell by `+strings.Join(exact, ", ")+` while servers of the database fail and are mended. Each row has the orders that
+Three instances sell by ` + strings.Join(exact, ", ") + ` while servers of the database fail and are mended. Each row has the orders that
 were acknowledged from the fault until the next one, those that are stored, and the longest time without an order of one of these SKUs, in seconds.
-All servers and buyers share one machine. `+"`make engines`"+` writes the page ([TestSaleOnThreeServers](../../../internal/e2e/engines_test.go)).
+All servers and buyers share one machine. ` + "`make engines`" + ` writes the page ([TestSaleOnThreeServers](../../../internal/e2e/engines_test.go)).
 
 | engine | fault | acknowledged | stored | lost | standstill |
 |---|---|--:|--:|--:|--:|
-`+strings.Join(pages, "")), 0o600))
-}
+`
 
 // openShop starts three instances at once on an empty database.
 func openShop(t *testing.T, all *servers, flags ...string) []*instance {
 	t.Helper()
-	redis := ownRedis(t)
+	if all.flags[0] == nil {
+		redis := []string{"--redis", ownRedis(t)}
+		all.flags = [3][]string{redis, redis, redis}
+	}
 	fleet := make([]*instance, len(all.databases))
 	for i, database := range all.databases {
-		fleet[i] = begin(t, append([]string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", redis}, flags...)...)
+		fleet[i] = begin(t, slices.Concat([]string{"--instance", fmt.Sprint("shop-", i+1), "--database", database}, all.flags[i], flags)...)
 	}
 	for _, in := range fleet {
 		in.listens(t)
@@ -162,9 +186,10 @@ func awaitExpiry(t *testing.T, server string) {
 func startGalera(t *testing.T) *servers {
 	t.Helper()
 	nodes := testbedtest.StartGalera(t).Nodes()
-	all := &servers{nodes: nodes}
+	all := &servers{}
 	testbedtest.Exec(t, nodes[0], testbedtest.SellerStatements...)
-	for i := range nodes {
+	for i, node := range nodes {
+		all.nodes = append(all.nodes, node.URL())
 		var hosts []string
 		for _, n := range slices.Concat(nodes[i:], nodes[:i]) {
 			hosts = append(hosts, n.Addr())
@@ -176,19 +201,19 @@ func startGalera(t *testing.T) *servers {
 			must(t, nodes[2].Kill())
 			<-time.After(5 * time.Second)
 			must(t, nodes[2].Restart(t.Context()))
-		}, ""},
+		}, "", nil},
 		{"majority paused for 15 s", func() {
 			must(t, nodes[1].Pause())
 			must(t, nodes[2].Pause())
 			<-time.After(15 * time.Second)
 			must(t, nodes[1].Resume())
 			must(t, nodes[2].Resume())
-		}, "store-unavailable"},
+		}, "store-unavailable", nil},
 		{"node paused for 15 s", func() {
 			must(t, nodes[1].Pause())
 			<-time.After(15 * time.Second)
 			must(t, nodes[1].Resume())
-		}, ""},
+		}, "", nil},
 	}
 	return all
 }

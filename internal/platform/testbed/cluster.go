@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -158,18 +157,14 @@ func masterOf(ctx context.Context, r *redis.Client, key string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	shards, err := r.ClusterShards(ctx).Result()
+	// CLUSTER SHARDS of Valkey is not what go-redis reads.
+	ranges, err := r.ClusterSlots(ctx).Result()
 	if err != nil {
 		return "", err
 	}
-	for _, shard := range shards {
-		if !slices.ContainsFunc(shard.Slots, func(s redis.SlotRange) bool { return s.Start <= slot && slot <= s.End }) {
-			continue
-		}
-		for _, node := range shard.Nodes {
-			if node.Role == "master" {
-				return loopback(int(node.Port)), nil
-			}
+	for _, in := range ranges {
+		if int64(in.Start) <= slot && slot <= int64(in.End) && len(in.Nodes) > 0 {
+			return in.Nodes[0].Addr, nil // the master is the first
 		}
 	}
 	return "", fmt.Errorf("slot %d has no master", slot)
