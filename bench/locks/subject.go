@@ -55,7 +55,6 @@ func locks() []subject {
 	return []subject{
 		{name: oursQueue, ours: true, open: ourLock(redislock.Config{TTL: ttl})},
 		{name: oursShared, ours: true, open: ourSharedLock},
-		{name: oursSpin, ours: true, open: ourLock(redislock.Config{TTL: ttl, Spin: true})},
 		{name: "redsync, default delay", sends: "set", open: redsyncLock(0)},
 		{name: "redsync, 1 ms", sends: "set", open: redsyncLock(time.Millisecond)},
 		{name: "bsm/redislock, 50 ms", open: bsmLock(50 * time.Millisecond)},
@@ -67,7 +66,6 @@ func locks() []subject {
 const (
 	oursQueue  = "ours, queue"
 	oursShared = "ours, share"
-	oursSpin   = "ours, spin"
 	bsmFast    = "bsm/redislock, 1 ms"
 )
 

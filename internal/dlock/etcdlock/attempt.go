@@ -7,7 +7,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -87,22 +86,13 @@ func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, ow
 }
 
 // revert is for the Rollback. A request that arrives after the lease has been revoked writes nothing.
-func (s *store) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	found := make([]bool, len(held))
-	var revocations errgroup.Group
-	revocations.SetLimit(32)
-	for i, h := range held {
-		revocations.Go(func() error {
-			id, err := leaseOf(h.Fence.Owner)
-			if err != nil {
-				return err
-			}
-			revision, err := s.revoke(ctx, id)
-			found[i] = revision > 0
-			return err
-		})
+func (s *store) revert(ctx context.Context, h dlock.Held) (bool, error) {
+	id, err := leaseOf(h.Fence.Owner)
+	if err != nil {
+		return false, err
 	}
-	return found, revocations.Wait()
+	revision, err := s.revoke(ctx, id)
+	return revision > 0, err
 }
 
 // failed is the error of an attempt that err ended. The lease is revoked in the background, and with it disappears any

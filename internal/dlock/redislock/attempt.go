@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/platform/redisx"
 )
 
 // granted is one grant.
@@ -30,14 +29,9 @@ func (l *Locker) fallbackPoll() time.Duration { return min(time.Second, l.cfg.TT
 func (l *Locker) hand() time.Duration { return min(3*time.Second, l.cfg.TTL) }
 
 // args are the arguments that the scripts of the queue have in common.
-func (l *Locker) args(k keySet, first string, more ...any) []any {
-	args := make([]any, 0, 6+len(more))
-	args = append(args, first)
-	args = append(args, l.common...)
-	if l.notifier.Cluster() {
-		args = append(args, l.notifier.Channels(k.lock))
-	}
-	return append(args, more...)
+func (l *Locker) args(first string, more ...any) []any {
+	args := append(make([]any, 0, 1+len(l.common)+len(more)), first)
+	return append(append(args, l.common...), more...)
 }
 
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
@@ -48,6 +42,7 @@ func (l *Locker) abandon(ctx context.Context, key, id string) {
 	l.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-func (l *Locker) revert(ctx context.Context, held []dlock.Held) (found []bool, err error) {
-	return redisx.Found(l.runAll(ctx, abandonScript, held, owner))
+func (l *Locker) revert(ctx context.Context, h dlock.Held) (bool, error) {
+	reply, err := l.manage(ctx, abandonScript, h.Key, h.Fence.Owner)
+	return reply == int64(1), err
 }

@@ -89,16 +89,10 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 	return nil
 }
 
-// run makes one call of a script.
+// run makes one call of a script, with what all of them have in common.
 func (c *Cond) run(ctx context.Context, s redisx.Script, key, first string, more ...any) (any, time.Time, error) {
-	r := c.request(key, first, more...)
-	return c.l.calls.Run(ctx, s, r.Keys, r.Args...)
-}
-
-// request is a call with what all of them have in common.
-func (c *Cond) request(key, first string, more ...any) redisx.Request {
 	k := keysOf(c.l.cfg.Prefix, key)
-	return redisx.Request{Keys: c.keys(k, key), Args: c.l.args(k, first, more...)}
+	return c.l.calls.Run(ctx, s, c.keys(k, key), c.l.args(first, more...)...)
 }
 
 // abandon releases in the background whatever the waiter id has.
@@ -106,10 +100,7 @@ func (c *Cond) abandon(ctx context.Context, key, id string) {
 	c.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
 }
 
-func (c *Cond) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	requests := make([]redisx.Request, len(held))
-	for i, h := range held {
-		requests[i] = c.request(h.Key, h.Fence.Owner)
-	}
-	return redisx.Found(c.l.calls.RunAll(ctx, condAbandonScript, requests))
+func (c *Cond) revert(ctx context.Context, h dlock.Held) (bool, error) {
+	reply, _, err := c.run(ctx, condAbandonScript, h.Key, h.Fence.Owner)
+	return reply == int64(1), err
 }

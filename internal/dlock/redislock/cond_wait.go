@@ -15,8 +15,8 @@ import (
 // second, or Redis takes it for dead and signals pass it by.
 func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, error) {
 	key, id := lease.Key(), c.l.notifier.NewID()
-	w := c.l.notifier.Join(ctx, keysOf(c.l.cfg.Prefix, key).lock, id)
-	defer w.Leave()
+	pushes, leave := c.l.notifier.Join(ctx, id)
+	defer leave()
 	begun := time.Now()
 	err := lease.Yield(ctx, func(bounded context.Context) error {
 		return c.sleep(bounded, lease.Held(), id, begun)
@@ -25,7 +25,7 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 		return nil, fmt.Errorf("redislock: wait with %q: %w", key, err)
 	}
 	a := &signaled{acquisition: c.l.newAcquisition(key, id), c: c}
-	a.Attempt, a.Pushes, a.Queued = a, w.Pushes, begun
+	a.Attempt, a.Pushes, a.Queued = a, pushes, begun
 	a.Rollback, a.Signaled = c.rollback, true
 	lease, err = a.Wait(ctx)
 	if err != nil {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"example.com/shop/internal/platform/backoff"
 )
 
 // Config is the configuration of a [Locker].
@@ -23,13 +21,6 @@ type Config struct {
 
 	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
-
-	// Spin makes Acquire wait by trying again and again, without a place in the
-	// queue. The default is the queue: first come, first served.
-	Spin bool
-
-	// Retry spreads the attempts of Acquire if Spin is set.
-	Retry backoff.Decorrelated
 
 	// NoReentry makes a holder that acquires its key again, with the context of its
 	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.

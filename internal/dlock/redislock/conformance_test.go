@@ -27,12 +27,6 @@ func TestRedis(t *testing.T) {
 	conformance(t, testbedtest.Redis(t), redislock.Config{}, 1000)
 }
 
-// TestSpin waits without a queue.
-func TestSpin(t *testing.T) {
-	t.Parallel()
-	conformance(t, testbedtest.Redis(t), redislock.Config{Spin: true}, 100)
-}
-
 // TestMiniredis is for the demo, whose Redis is embedded: a second target alongside
 // the real one, never instead of it. It interprets the scripts in this process, so
 // that it runs alongside no other test.
@@ -61,7 +55,7 @@ func conformance(t *testing.T, url string, cfg redislock.Config, crowd int) {
 	h := dlocktest.Harness{
 		New:       func(t testing.TB) dlock.Locker { return configured(t, redistest.Client(t, url), cfg) },
 		TTL:       ttl,
-		FIFO:      !cfg.Spin,
+		FIFO:      true,
 		Crowd:     crowd,
 		Reentrant: true,
 		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },
@@ -84,10 +78,8 @@ func conformance(t *testing.T, url string, cfg redislock.Config, crowd int) {
 			return configured(t, redistest.Client(t, url), with(func(c *redislock.Config) { c.MaxHold = limit }))
 		},
 	}
-	if !cfg.Spin {
-		h.FallbackPoll = ttl / 4
-		h.Deaf = func(t testing.TB) dlock.Locker { return configured(t, deaf{redistest.Client(t, url)}, cfg) }
-	}
+	h.FallbackPoll = ttl / 4
+	h.Deaf = func(t testing.TB) dlock.Locker { return configured(t, deaf{redistest.Client(t, url)}, cfg) }
 	h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker {
 		return configured(t, redistest.Client(t, url), with(func(c *redislock.Config) { c.TTL = ttl }))
 	}

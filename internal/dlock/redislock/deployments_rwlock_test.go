@@ -14,8 +14,8 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// TestRWAndCondOnCluster runs both conformance tests where keys live on three masters and
-// notifications are sharded, over the failure of a master.
+// TestRWAndCondOnCluster runs both conformance tests where keys live on three masters, over the
+// failure of a master.
 func TestRWAndCondOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()

@@ -1,7 +1,6 @@
 // Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Callers are
 // served in their order of arrival. The script that ends a grant begins the next one, and notifies the process of the
-// new holder. Config.Spin is the textbook lock instead: SET
-// with a TTL, compare-and-delete, and polling with jitter.
+// new holder.
 //
 // A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
 // lists) and redisrw (permits as a read/write lock) have keys of their own.
@@ -12,7 +11,7 @@
 //	shop:lock:{KEY}:fence   string  TOKEN:TIME:FORCED    24 h, or twice the TTL of the lock
 //	shop:lock:{KEY}:queue   zset    OWNER by ticket      5 s after the last request of any waiter
 //	shop:lock:{KEY}:alive   hash    OWNER: DEAD SPAN STAMP   the same
-//	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    in a Cluster shop:lock:{KEY}:push:PROCESS, sharded
+//	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    one per process
 //
 // OWNER is PROCESS-NUMBER, new for every acquisition. PROCESS is random, one per Locker. TIME is that of the server in
 // microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
@@ -46,8 +45,9 @@
 //
 // Correctness and progress do not depend on notifications. A waiter polls every 0.8 to 1 s (a quarter of a shorter
 // TTL), and when the TTL of the holder ends. A poll is the same acquire.lua with the same owner. It finds a grant or
-// a free lock, or shows that the waiter is alive. Each process has one subscription connection, in a Cluster one more
-// per master. When it is opened again, all waiters poll at once.
+// a free lock, or shows that the waiter is alive. Each process has one subscription connection. When it is opened again,
+// all waiters poll at once. In a Cluster every node passes each notification on. That is a message per contended grant and
+// node, and no waiter has to follow the slots of its keys.
 //
 // # Unknown outcomes
 //
@@ -77,7 +77,6 @@
 // MaxRetries -1: a client that repeats a release whose reply was lost reports a loss that did not happen. Clients
 // without these options are refused by [New]; redisclient.New sets both.
 //
-// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2, in a
-// Cluster Redis 7 for sharded channels. An ACL must allow the channels. The scripts run on miniredis, whose TTLs age
-// only with ClockTTL or FastForward.
+// The server needs maxmemory-policy noeviction: any other policy may evict a lock. The scripts need Redis 6.2. An ACL
+// must allow the channels. The scripts run on miniredis, whose TTLs age only with ClockTTL or FastForward.
 package redislock

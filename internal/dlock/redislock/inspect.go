@@ -55,7 +55,7 @@ func (l *Locker) ForceRelease(ctx context.Context, key string) error {
 	if err := redisx.CheckKey(key); err != nil {
 		return err
 	}
-	if _, err := l.manage(ctx, forceScript, key, l.notifier.Home()); err != nil {
+	if _, err := l.manage(ctx, forceScript, key, ""); err != nil {
 		return fmt.Errorf("redislock: force release %q: %w", key, err)
 	}
 	return nil
@@ -82,7 +82,7 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 
 func (l *Locker) manage(ctx context.Context, s redisx.Script, key, first string) (any, error) {
 	k := keysOf(l.cfg.Prefix, key)
-	reply, _, err := l.calls.Run(ctx, s, k.all(), l.args(k, first)...)
+	reply, _, err := l.calls.Run(ctx, s, k.all(), l.args(first)...)
 	if err != nil {
 		return nil, driver.InTime(ctx, err)
 	}

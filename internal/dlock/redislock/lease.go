@@ -3,7 +3,6 @@ package redislock
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strconv"
 
 	"example.com/shop/internal/dlock"
@@ -35,56 +34,30 @@ func (l *Locker) receive(id, payload string) {
 
 // release releases all of held, in one round trip.
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
-	var failed error
-	for i, r := range l.runAll(ctx, releaseScript, held, value) {
-		err := r.Err
-		if err == nil {
-			err = driver.Verdict(held[i], r.Value)
-		} else { // lost, or refused for now: nobody else releases the lock before its TTL
+	errs := make([]error, len(held))
+	for i, r := range l.runAll(ctx, l.calls, releaseScript, held, value) {
+		if errs[i] = verdict(held[i], r); r.Err != nil { // lost, or refused for now: nobody else releases the lock before its TTL
 			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
-		if err != nil {
-			failed = errors.Join(failed, err)
-		}
 	}
-	return failed
+	return errors.Join(errs...)
 }
 
-// renew is for the Renewer. In a cluster it makes one call per hash tag.
+// renew is for the Renewer.
 func (l *Locker) renew(ctx context.Context, held []dlock.Held) []error {
-	var groups [][]int
-	tags := map[string]int{}
-	var requests []redisx.Request
-	for i, h := range held {
-		k, tag := keysOf(l.cfg.Prefix, h.Key), ""
-		if l.notifier.Cluster() {
-			tag = redisx.HashTag(k.lock)
-		}
-		at, known := tags[tag]
-		if !known {
-			at, tags[tag] = len(groups), len(groups)
-			groups = append(groups, nil)
-			requests = append(requests, redisx.Request{Args: []any{l.cfg.TTL.Milliseconds()}})
-		}
-		groups[at] = append(groups[at], i)
-		r := &requests[at]
-		r.Keys, r.Args = append(r.Keys, k.lock, k.fence), append(r.Args, value(h))
-	}
 	errs := make([]error, len(held))
-	for g, r := range l.renewals.RunAll(ctx, renewScript, requests) {
-		verdicts, _ := r.Value.([]any)
-		for at, i := range groups[g] {
-			switch {
-			case r.Err != nil:
-				errs[i] = r.Err
-			case at < len(verdicts):
-				errs[i] = driver.Verdict(held[i], verdicts[at])
-			default:
-				errs[i] = fmt.Errorf("redislock: renew: reply %v", r.Value)
-			}
-		}
+	for i, r := range l.runAll(ctx, l.renewals, renewScript, held, value, l.ttl) {
+		errs[i] = verdict(held[i], r)
 	}
 	return errs
+}
+
+// verdict makes the reply about h an error.
+func verdict(h dlock.Held, r redisx.Reply) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	return driver.Verdict(h, r.Value)
 }
 
 // value is what Redis holds for a grant.

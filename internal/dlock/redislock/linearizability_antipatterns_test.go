@@ -3,6 +3,7 @@ package redislock_test
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,7 +13,6 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -23,7 +23,12 @@ type counting struct{ rdb redis.UniversalClient }
 
 // Acquire implements [dlock.Locker].
 func (l counting) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return driver.Poll(ctx, backoff.Decorrelated{}, func(ctx context.Context) (*dlock.Lease, error) { return l.TryAcquire(ctx, key) })
+	for pause := time.Duration(0); ; {
+		lease, err := l.TryAcquire(ctx, key)
+		if pause = (backoff.Decorrelated{}).Next(pause); !errors.Is(err, dlock.ErrHeld) || !backoff.Sleep(ctx, pause) {
+			return lease, err
+		}
+	}
 }
 
 // TryAcquire implements [dlock.Locker].

@@ -54,7 +54,6 @@ func contenders() []contender {
 	}
 	return []contender{
 		lock("queue", redislock.Config{}),
-		lock("spin", redislock.Config{Spin: true}),
 		{name: "semaphore", permits: historyPermits, model: semaphores, new: func(t testing.TB, rdb redis.UniversalClient) dlock.Semaphore {
 			s, err := redissem.New(rdb, redissem.Config{Permits: historyPermits, TTL: ttl})
 			if err != nil {

@@ -23,7 +23,7 @@ const fenceTTL = 24 * time.Hour
 type Locker struct {
 	cfg      Config
 	ttl      any   // in ms, as an argument
-	common   []any // arguments in the order of queue.lua; in a cluster without the channels
+	common   []any // arguments in the order of queue.lua
 	notifier *redisx.Notifier
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
@@ -57,10 +57,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 	l.ttl = milliseconds(cfg.TTL)
 	l.common = []any{
 		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
-		strconv.FormatInt(l.dead().Microseconds(), 10), l.notifier.Command(),
-	}
-	if !l.notifier.Cluster() {
-		l.common = append(l.common, l.notifier.Home())
+		strconv.FormatInt(l.dead().Microseconds(), 10), l.notifier.Channels(),
 	}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
 		TTL: max(cfg.TTL, 2*l.dead()), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
@@ -71,21 +68,15 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 
 func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
-// Acquire implements [dlock.Locker]. It waits in the queue of key, or polls.
+// Acquire implements [dlock.Locker]. It waits in the queue of key.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	if l.cfg.Spin {
-		id := l.notifier.NewID()
-		return driver.Poll(ctx, l.cfg.Retry, func(ctx context.Context) (*dlock.Lease, error) {
-			return l.try(ctx, key, id)
-		})
-	}
 	a := l.newAcquisition(key, l.notifier.NewID())
-	w := l.notifier.Join(ctx, a.keys.lock, a.id)
-	defer w.Leave()
-	a.Pushes = w.Pushes
+	pushes, leave := l.notifier.Join(ctx, a.id)
+	defer leave()
+	a.Pushes = pushes
 	return a.named(a.Wait(ctx))
 }
 
@@ -94,7 +85,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.try(ctx, key, l.notifier.NewID())
+	a := l.newAcquisition(key, l.notifier.NewID())
+	return a.named(a.Try(ctx))
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it ends the subscriptions, and

@@ -70,7 +70,7 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 	var held []dlock.Held
 	var oldest time.Time
 	var failed failures
-	for i, r := range l.runAll(ctx, acquireScript, asked, owner, l.ttl, "") {
+	for i, r := range l.runAll(ctx, l.calls, acquireScript, asked, owner, l.ttl, "") {
 		h, err := asked[i], r.Err
 		if err == nil {
 			h.Fence.Token, _, err = answer(r.Value)
@@ -125,13 +125,12 @@ func (f *failures) err() error {
 }
 
 // runAll makes a call of a script of the queue for each of held, in one round trip.
-func (l *Locker) runAll(ctx context.Context, s redisx.Script, held []dlock.Held, first func(dlock.Held) string, more ...any) []redisx.Reply {
+func (l *Locker) runAll(ctx context.Context, c *redisx.Caller, s redisx.Script, held []dlock.Held, first func(dlock.Held) string, more ...any) []redisx.Reply {
 	requests := make([]redisx.Request, len(held))
 	for i, h := range held {
-		k := keysOf(l.cfg.Prefix, h.Key)
-		requests[i] = redisx.Request{Keys: k.all(), Args: l.args(k, first(h), more...)}
+		requests[i] = redisx.Request{Keys: keysOf(l.cfg.Prefix, h.Key).all(), Args: l.args(first(h), more...)}
 	}
-	return l.calls.RunAll(ctx, s, requests)
+	return c.RunAll(ctx, s, requests)
 }
 
 func owner(h dlock.Held) string { return h.Fence.Owner }

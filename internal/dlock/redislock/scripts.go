@@ -18,9 +18,9 @@ var lua = redisx.Folder{Files: files}
 //	              waits:  EXISTS, GET lock, TIME, ZSCORE, ZRANGE, ZADD, HSET, 2 PEXPIRE, PTTL lock
 //	release       free:   GET lock, EXISTS queue, DEL lock          (free.lua)
 //	              waiter: 2 GET lock, 2 EXISTS queue, TIME, ZRANGE, HGET, ZREM, HDEL, GET fence, SET fence, SET lock, PUBLISH
-//	renew         for up to 100 locks: GET lock, PEXPIRE lock; if that is gone GET fence
+//	renew         GET lock, PEXPIRE lock; if that is gone GET fence; one command for up to 100 locks, in a Cluster a pipeline
 //	abandon       ZREM, HDEL, GET lock; if it holds the lock as release
-//	force         GET lock, GET fence, TIME, SET fence, PUBLISH, then as release; in a Cluster the message goes to every node
+//	force         GET lock, GET fence, TIME, SET fence, PUBLISH, then as release
 //	inspect       GET lock, PTTL lock, GET fence, ZCARD queue
 //	raise_counter GET fence, SET fence
 //

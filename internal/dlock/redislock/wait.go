@@ -34,12 +34,6 @@ func (l *Locker) newAcquisition(key, id string) *acquisition {
 	return a
 }
 
-// try makes one attempt without a place in the queue.
-func (l *Locker) try(ctx context.Context, key, id string) (*dlock.Lease, error) {
-	a := l.newAcquisition(key, id)
-	return a.named(a.Try(ctx))
-}
-
 // named adds the key to an error.
 func (a *acquisition) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 	if err != nil {
@@ -56,7 +50,7 @@ func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, err
 		if a.Pushes != nil {
 			stamp = l.notifier.Stamp(time.Now())
 		}
-		reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(k, a.id, l.ttl, stamp)...)
+		reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(a.id, l.ttl, stamp)...)
 		if err != nil {
 			return nil, 0, err
 		}

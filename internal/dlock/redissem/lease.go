@@ -24,7 +24,7 @@ func (s *Semaphore) renew(ctx context.Context, held []dlock.Held) []error {
 		for _, i := range group {
 			args = append(args, held[i].Fence.Owner, held[i].Fence.Token, held[i].Kind)
 		}
-		requests = append(requests, redisx.Request{Keys: s.keys(key), Args: s.args(key, args...)})
+		requests = append(requests, redisx.Request{Keys: s.keys(key), Args: s.args(args...)})
 		groups = append(groups, group)
 	}
 	errs := make([]error, len(held))

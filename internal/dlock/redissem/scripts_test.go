@@ -26,7 +26,7 @@ func semScript(t testing.TB, rdb redis.UniversalClient, name, key string, args .
 	}
 	k := redistest.SemaphoreKey(key)
 	return redis.NewScript(text).Run(t.Context(), rdb, []string{k, k + ":queue", k + ":owners", k + ":state", k + ":limit"},
-		append([]any{2, 30_000, 5_000, "PUBLISH", "test:push:"}, args...)...)
+		append([]any{2, 30_000, 5_000, "test:push:"}, args...)...)
 }
 
 func semAcquire(t testing.TB, rdb redis.UniversalClient, key, owner string, n int) (answer, token string) {

@@ -170,13 +170,10 @@ func (s *Semaphore) waiterTTL() time.Duration { return 3*s.poll + s.timeout }
 
 // run makes one call of a script about key.
 func (s *Semaphore) run(ctx context.Context, script redisx.Script, key string, args ...any) (any, time.Time, error) {
-	return s.calls.Run(ctx, script, s.keys(key), s.args(key, args...)...)
+	return s.calls.Run(ctx, script, s.keys(key), s.args(args...)...)
 }
 
 // args are args after those that all scripts have in common.
-func (s *Semaphore) args(key string, args ...any) []any {
-	return append([]any{
-		s.permits, s.ttl.Milliseconds(), s.waiterTTL().Milliseconds(),
-		s.notifier.Command(), s.notifier.Channels(s.keys(key)[0]),
-	}, args...)
+func (s *Semaphore) args(args ...any) []any {
+	return append([]any{s.permits, s.ttl.Milliseconds(), s.waiterTTL().Milliseconds(), s.notifier.Channels()}, args...)
 }

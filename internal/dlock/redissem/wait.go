@@ -37,9 +37,9 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
-	w := s.notifier.Join(ctx, s.keys(key)[0], a.owner)
-	defer w.Leave()
-	a.Pushes = w.Pushes
+	pushes, leave := s.notifier.Join(ctx, a.owner)
+	defer leave()
+	a.Pushes = pushes
 	return a.named(a.Wait(ctx))
 }
 
@@ -102,10 +102,7 @@ func (a *attempt) invalid(limit string) error {
 	return fmt.Errorf("there are %s: %w", limit, dlock.ErrInvalidPermits)
 }
 
-func (s *Semaphore) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	requests := make([]redisx.Request, len(held))
-	for i, h := range held {
-		requests[i] = redisx.Request{Keys: s.keys(h.Key), Args: s.args(h.Key, h.Fence.Owner)}
-	}
-	return redisx.Found(s.calls.RunAll(ctx, abandonScript, requests))
+func (s *Semaphore) revert(ctx context.Context, h dlock.Held) (bool, error) {
+	reply, _, err := s.run(ctx, abandonScript, h.Key, h.Fence.Owner)
+	return reply == int64(1), err
 }

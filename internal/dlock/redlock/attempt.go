@@ -64,15 +64,8 @@ func (b *acquisition) withdraw(ctx context.Context) {
 }
 
 // revert is for the Rollback of a node.
-func (l *Locker) revert(ctx context.Context, n *node, held []dlock.Held) ([]bool, error) {
-	keys, args := l.pairs(held)
-	verdicts, err := n.verdicts(ctx, releaseScript, len(held), keys, args)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]bool, len(held))
-	for i, verdict := range verdicts {
-		found[i] = verdict == driver.Done
-	}
-	return found, nil
+func (l *Locker) revert(ctx context.Context, n *node, h dlock.Held) (bool, error) {
+	keys, args := l.pairs([]dlock.Held{h})
+	verdicts, err := n.verdicts(ctx, releaseScript, 1, keys, args)
+	return err == nil && verdicts[0] == driver.Done, err
 }

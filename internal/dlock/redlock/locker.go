@@ -69,7 +69,7 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 		n := &node{rdb: rdb, limit: cfg.Timeout}
 		n.rollback = driver.NewRollback(driver.RollbackConfig{
 			TTL: cfg.TTL, Pause: cfg.Timeout / 2, Timeout: 2 * cfg.Timeout,
-			Revert: func(ctx context.Context, held []dlock.Held) ([]bool, error) { return l.revert(ctx, n, held) },
+			Revert: func(ctx context.Context, h dlock.Held) (bool, error) { return l.revert(ctx, n, h) },
 		})
 		l.nodes = append(l.nodes, n)
 	}

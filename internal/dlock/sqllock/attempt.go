@@ -157,18 +157,7 @@ func (l *Locker) abandon(ctx context.Context, key, id string) {
 }
 
 // revert is for the Rollback.
-func (l *Locker) revert(ctx context.Context, held []dlock.Held) ([]bool, error) {
-	args := make([]any, 0, 2*len(held))
-	for _, h := range held {
-		args = append(args, h.Key, h.Fence.Owner)
-	}
-	n, err := l.exec(ctx, l.sql.free+anyOf("(name = ? AND owner = ?)", len(held)), args...)
-	if err != nil {
-		return nil, err
-	}
-	found := make([]bool, len(held))
-	for i := range found {
-		found[i] = n == len(held) // or it is unknown which
-	}
-	return found, nil
+func (l *Locker) revert(ctx context.Context, h dlock.Held) (bool, error) {
+	n, err := l.exec(ctx, l.sql.free+"(name = ? AND owner = ?)", h.Key, h.Fence.Owner)
+	return n > 0, err
 }

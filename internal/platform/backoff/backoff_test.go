@@ -38,3 +38,21 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+func TestDecorrelatedSpreadsAttempts(t *testing.T) {
+	t.Parallel()
+	d := backoff.Decorrelated{Min: 2 * time.Millisecond, Max: 40 * time.Millisecond}
+	seen := map[time.Duration]bool{}
+	const n = 2000
+	for i, prev := 0, time.Duration(0); i < n; i++ {
+		next := d.Next(prev)
+		if next < d.Min || next > min(d.Max, 3*max(prev, d.Min)) {
+			t.Fatalf("a pause of %v after one of %v", next, prev)
+		}
+		seen[next] = true
+		prev = next
+	}
+	if len(seen) < n/4 {
+		t.Errorf("%d different pauses of %d: waiters would stay in step", len(seen), n)
+	}
+}

@@ -6,15 +6,7 @@ import (
 	"strings"
 )
 
-// HashTag is the part of key that decides about its slot in a cluster.
-func HashTag(key string) string {
-	if tag, ok := TagOf(key); ok {
-		return tag
-	}
-	return key
-}
-
-// TagOf returns the text between the first opening brace and the next closing one, if anything does.
+// TagOf returns the part of key that decides about its slot in a cluster: the text between the first opening brace and the next closing one, if anything does.
 func TagOf(key string) (string, bool) {
 	_, after, _ := strings.Cut(key, "{")
 	tag, _, closed := strings.Cut(after, "}")

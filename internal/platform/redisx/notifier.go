@@ -3,6 +3,7 @@ package redisx
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -19,12 +20,12 @@ import (
 //
 //	n := redisx.NewNotifier(rdb, prefix, nil)   // prefix as "shop:lock:"; it subscribes when it is first needed
 //	id := n.NewID()                             // PROCESS-NUMBER, unique: the name of one wait, and the owner of its grant
-//	w := n.Join(ctx, slotKey, id)               // before the script runs: a push can be faster than the reply
-//	defer w.Leave()
-//	script.Run(..., n.Command(), n.Channels(slotKey), id, n.Stamp(time.Now()), ...)
+//	pushes, leave := n.Join(ctx, id)            // before the script runs: a push can be faster than the reply
+//	defer leave()
+//	script.Run(..., n.Channels(), id, n.Stamp(time.Now()), ...)
 //	for {
 //		select {
-//		case push := <-w.Pushes:            // "": something may have been missed, run the script again
+//		case push := <-pushes:              // "": something may have been missed, run the script again
 //		case <-recheck.C:                   // at most 1 s: run the script again, with the same id and a new stamp
 //		case <-ctx.Done():                  // abandon id
 //		}
@@ -32,54 +33,39 @@ import (
 //
 // A script wakes the waiter ID by
 //
-//	redis.call(COMMAND, CHANNELS .. string.match(ID, '^[^-]+'), ID .. ' ' .. PAYLOAD)
+//	redis.call('PUBLISH', CHANNELS .. string.match(ID, '^[^-]+'), ID .. ' ' .. PAYLOAD)
 //
-// and what arrives in w.Pushes is PAYLOAD. A push is the grant itself: put the token in it, and the stamp of the last
+// and what arrives in pushes is PAYLOAD. A push is the grant itself: put the token in it, and the stamp of the last
 // request that the store received from the waiter. The store saw that request before it granted, so the grant is
 // younger than the sending of the request. That time is Grant.Sent, [Notifier.Sent] of the stamp, whatever has delayed
 // or repeated the message. (The clock of the waiter wrote the stamp and the same clock reads it; nobody else reads it.)
 //
 // Nothing may depend on a notification. It can be lost, late, or for a grant that has expired. So every wait runs its
-// idempotent script again within a second.
+// idempotent script again within a second. In a cluster every node receives each message, whichever node has the key. So
+// a process needs one subscription, which does not follow slots and masters.
 //
-// A message for a process and not for one of its waits goes to [Notifier.Home] by PUBLISH, and to the function given to
-// NewNotifier. An example: a holder was force-released.
+// A message for none of the waits goes to the function given to NewNotifier. An example: a holder was force-released.
 type Notifier struct {
-	rdb     redis.UniversalClient
-	cluster *redis.ClusterClient // nil unless rdb is one
-	prefix  string
-	process string
-	news    func(id, payload string) // what is for none of the waits; it must not block
-	epoch   time.Time
-	ids     atomic.Uint64
+	rdb      redis.UniversalClient
+	channels string
+	process  string
+	news     func(id, payload string) // what is for none of the waits; it must not block
+	epoch    time.Time
+	ids      atomic.Uint64
 
-	mu            sync.Mutex
-	closed        bool
-	waits         map[string]*Wait
-	subscriptions map[string]*subscription // by node; "" is the one for home, and the only one without a cluster
-	shards        map[string]*shard        // by channel, in a cluster
-	ctx           context.Context          //nolint:containedctx // of the subscriptions, from the first that needed one
-	cancel        context.CancelFunc
-	joined        sync.WaitGroup // goroutines of the subscriptions
+	mu     sync.Mutex
+	closed bool
+	waits  map[string]chan string // by ID
+	cancel context.CancelFunc     // of the subscription; nil until it is needed
+	ended  chan struct{}          // closed when it has ended
 }
 
-// Wait is one caller that waits for pushes.
-type Wait struct {
-	notifier *Notifier
-	ID       string
-	shard    *shard
-	Pushes   chan string // never closed; the empty string says that a push may have been lost
-}
-
-// NewNotifier returns a Notifier whose channels begin with prefix. It subscribes when it is first
+// NewNotifier returns a Notifier whose channel begins with prefix. It subscribes when it is first
 // needed. news gets what is for none of the waits, must not block, and may be nil.
 func NewNotifier(rdb redis.UniversalClient, prefix string, news func(id, payload string)) *Notifier {
-	n := &Notifier{
-		rdb: rdb, prefix: prefix, process: rand.Text(), news: news, epoch: time.Now(),
-		waits: map[string]*Wait{}, subscriptions: map[string]*subscription{}, shards: map[string]*shard{},
+	return &Notifier{
+		rdb: rdb, channels: prefix + "push:", process: rand.Text(), news: news, epoch: time.Now(), waits: map[string]chan string{},
 	}
-	n.cluster, _ = rdb.(*redis.ClusterClient)
-	return n
 }
 
 // NewID returns a name for one wait, which is also the owner of its grant.
@@ -94,53 +80,22 @@ func (n *Notifier) Sent(stamp string) (time.Time, bool) {
 	return n.epoch.Add(time.Duration(d)), err == nil
 }
 
-// Cluster reports whether the client is one of a cluster.
-func (n *Notifier) Cluster() bool { return n.cluster != nil }
+// Channels is what a script puts before the name of a process to push to it.
+func (n *Notifier) Channels() string { return n.channels }
 
-// Command is what a script publishes with.
-func (n *Notifier) Command() string {
-	if n.cluster != nil {
-		return "SPUBLISH"
-	}
-	return "PUBLISH"
-}
-
-// Channels is what a script puts before the name of a process to push to its waits. The slotKey is any Redis key of the
-// script. In a cluster the channel has its hash tag, and is on its node.
-func (n *Notifier) Channels(slotKey string) string {
-	if n.cluster != nil {
-		return n.prefix + "{" + HashTag(slotKey) + "}:push:"
-	}
-	return n.Home()
-}
-
-// Home is what a script puts before the name of a process to push to the process
-// itself. In a cluster such a push goes to every node.
-func (n *Notifier) Home() string { return n.prefix + "push:" }
-
-// Join makes pushes for id arrive. It does not block; the first one of a process starts to subscribe, and receives an
-// empty push after that has succeeded.
-func (n *Notifier) Join(ctx context.Context, slotKey, id string) *Wait {
-	w := &Wait{notifier: n, ID: id, Pushes: make(chan string, 4)}
+// Join makes pushes for id arrive, until leave is called. Later pushes go to news. It does not block; the first one of a
+// process starts to subscribe. An empty push says that one may have been lost, or that the subscription begins. The
+// channel is never closed.
+func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, leave func()) {
+	c := make(chan string, 4)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.waits[id] = w
+	n.waits[id] = c
 	n.open(ctx)
-	if n.cluster != nil {
-		w.shard = n.shard(n.Channels(slotKey) + n.process)
-		w.shard.waits[id] = w
-	}
-	return w
-}
-
-// Leave ends the wait. Pushes that come later go to news.
-func (w *Wait) Leave() {
-	w.notifier.mu.Lock()
-	defer w.notifier.mu.Unlock()
-	delete(w.notifier.waits, w.ID)
-	if w.shard != nil {
-		delete(w.shard.waits, w.ID)
-		w.notifier.rest(w.shard)
+	return c, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.waits, id)
 	}
 }
 
@@ -151,57 +106,77 @@ func (n *Notifier) Listen(ctx context.Context) {
 	n.open(ctx)
 }
 
-// open starts the line for home. It is called under mu.
+// open starts the subscription. It is called under mu.
 func (n *Notifier) open(ctx context.Context) {
-	if n.closed || n.ctx != nil {
+	if n.closed || n.cancel != nil {
 		return
 	}
-	n.ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	l := &subscription{notifier: n}
-	n.subscriptions[""] = l
-	n.joined.Go(l.run)
+	ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	n.ended = make(chan struct{})
+	go func() { // until Close, or the client is closed
+		defer close(n.ended)
+		n.receive(ctx)
+	}()
 }
 
-// Close unsubscribes, and waits for the goroutines of the Notifier, or for the end of ctx.
+func (n *Notifier) receive(ctx context.Context) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	Subscribe(ctx, func() *redis.PubSub { return n.rdb.Subscribe(ctx, n.channels+n.process) }, func(message any) {
+		switch m := message.(type) {
+		case *redis.Message:
+			n.deliver(m.Payload)
+		case *redis.Subscription: // earlier messages are lost
+			n.mu.Lock()
+			defer n.mu.Unlock()
+			for _, wait := range n.waits {
+				push(wait, "")
+			}
+		case error:
+			if errors.Is(m, redis.ErrClosed) {
+				stop()
+			}
+		}
+	})
+}
+
+// Close unsubscribes, and waits for the end of the subscription, or of ctx.
 // Waits that continue have their fallback polls.
 func (n *Notifier) Close(ctx context.Context) error {
 	n.mu.Lock()
 	n.closed = true
-	if n.cancel != nil {
-		n.cancel()
-	}
+	cancel, ended := n.cancel, n.ended
 	n.mu.Unlock()
-	gone := make(chan struct{})
-	go func() { // ends with the goroutines of the Notifier, which have been notified
-		defer close(gone)
-		n.joined.Wait()
-	}()
+	if cancel == nil {
+		return nil
+	}
+	cancel()
 	select {
-	case <-gone:
+	case <-ended:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-// deliver passes on one message. A wait that does not keep up has its fallback poll.
+// deliver passes on one message.
 func (n *Notifier) deliver(message string) {
 	id, payload, _ := strings.Cut(message, " ")
 	n.mu.Lock()
-	w := n.waits[id]
+	wait := n.waits[id]
 	n.mu.Unlock()
-	if w == nil {
-		if n.news != nil {
-			n.news(id, payload)
-		}
-		return
+	switch {
+	case wait != nil:
+		push(wait, payload)
+	case n.news != nil:
+		n.news(id, payload)
 	}
-	w.push(payload)
 }
 
-func (w *Wait) push(payload string) {
+// push does not block. A wait that does not keep up has its fallback poll.
+func push(wait chan<- string, payload string) {
 	select {
-	case w.Pushes <- payload:
+	case wait <- payload:
 	default:
 	}
 }

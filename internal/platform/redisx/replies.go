@@ -17,18 +17,6 @@ func Ints(reply any, n int) ([]int64, error) {
 	return list, nil
 }
 
-// Found reads replies that are 1 if there was anything to release.
-func Found(replies []Reply) (found []bool, err error) {
-	found = make([]bool, len(replies))
-	for i, r := range replies {
-		if r.Err != nil {
-			err = r.Err
-		}
-		found[i] = r.Value == int64(1)
-	}
-	return found, err
-}
-
 // Strings reads a list of strings in a reply.
 func Strings(reply any) []string {
 	list, _ := reply.([]any)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,11 +19,7 @@ const (
 	retryPause = 150 * time.Millisecond // longest pause before another attempt to subscribe
 )
 
-// Why a connection ends that has not failed.
-var (
-	errSilent = errors.New("redisx: the connection for messages is silent")
-	errEnded  = errors.New("redisx: the server has ended the subscription")
-)
+var errSilent = errors.New("redisx: the connection for messages is silent")
 
 // Subscribe receives messages until ctx ends. For each connection it calls open, which subscribes to one channel. A
 // connection that breaks, or is silent for 3 s, is replaced and never repaired: go-redis repairs it and hides the
@@ -37,13 +32,7 @@ var (
 // Nothing is read while handle runs. If handle takes longer than 3 s, the connection counts as silent.
 func Subscribe(ctx context.Context, open func() *redis.PubSub, handle func(message any)) {
 	for ctx.Err() == nil {
-		err := receive(ctx, open(), func(message any) error {
-			if s, ok := message.(*redis.Subscription); ok && strings.HasSuffix(s.Kind, "unsubscribe") {
-				return errEnded // in a cluster its slot has moved
-			}
-			handle(message)
-			return nil
-		})
+		err := receive(ctx, open(), handle)
 		if ctx.Err() != nil {
 			return
 		}
@@ -52,9 +41,9 @@ func Subscribe(ctx context.Context, open func() *redis.PubSub, handle func(messa
 	}
 }
 
-// receive passes what arrives on sub to handle. It closes sub and returns when the connection breaks or is silent, when
-// handle fails, or when ctx ends.
-func receive(ctx context.Context, sub *redis.PubSub, handle func(message any) error) error {
+// receive passes what arrives on sub to handle. It closes sub and returns when the connection breaks or is silent, or when
+// ctx ends.
+func receive(ctx context.Context, sub *redis.PubSub, handle func(message any)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer sub.Close()
 	defer context.AfterFunc(ctx, func() { sub.Close() })()
@@ -68,13 +57,11 @@ func receive(ctx context.Context, sub *redis.PubSub, handle func(message any) er
 	watching.Go(func() { watch(ctx, over, stop, sub, &arrived) })
 	for {
 		message, err := sub.Receive(over)
-		if err == nil && ctx.Err() == nil {
-			arrived.Store(true)
-			err = handle(message)
-		}
 		if err != nil || ctx.Err() != nil {
 			return cmp.Or(context.Cause(ctx), err)
 		}
+		arrived.Store(true)
+		handle(message)
 	}
 }
 

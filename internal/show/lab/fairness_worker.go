@@ -50,9 +50,19 @@ func takeBy(ctx context.Context, rdb redis.UniversalClient, mode string) func(co
 	if mode == "herd" {
 		return newHerd(ctx, rdb)
 	}
-	locker := must(redislock.New(rdb, redislock.Config{TTL: fairnessTTL, Spin: mode == "poll", Prefix: mode + ":"}))
+	locker := must(redislock.New(rdb, redislock.Config{TTL: fairnessTTL, Prefix: mode + ":"}))
 	return func(ctx context.Context) func() error {
-		lease := must(persist(ctx, locker, "hot"))
+		acquire := locker.Acquire
+		if mode == "poll" {
+			acquire = locker.TryAcquire
+		}
+		lease, err := acquire(ctx, "hot")
+		for pause := time.Duration(0); err != nil; lease, err = acquire(ctx, "hot") {
+			pause = (backoff.Decorrelated{}).Next(pause)
+			if !backoff.Sleep(ctx, pause) {
+				check(ctx.Err())
+			}
+		}
 		return func() error { return lease.Release(ctx) }
 	}
 }

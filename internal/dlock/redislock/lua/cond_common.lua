@@ -1,5 +1,5 @@
 -- What the scripts of a condition share, behind queue.lua.
--- KEYS[1..4] and ARGV[2..6] as in queue.lua  KEYS[5] waiters for a signal, by ticket
+-- KEYS[1..4] and ARGV[2..5] as in queue.lua  KEYS[5] waiters for a signal, by ticket
 local asleep = KEYS[5]
 local at_once = 64 -- waiters looked at in one call
 

@@ -3,7 +3,7 @@
 -- ARGV[2] TTL of the fence in ms
 -- ARGV[3] validity of a grant that reaches the caller by a notification, in ms
 -- ARGV[4] how long the caller lives, as a waiter, after its last sign of life, in us
--- ARGV[5] command that sends a notification  ARGV[6] what stands before the process in the channel
+-- ARGV[5] what stands before the process in the channel
 local function now()
   local t = redis.call('TIME')
   return t[1] * 1000000 + t[2]
@@ -70,7 +70,7 @@ end
 local function hand(id, span, stamp, time)
   dequeue(id)
   local token = grant(KEYS[1], KEYS[2], id, span, time)
-  redis.call(ARGV[5], ARGV[6] .. string.match(id, '^[^-]*'), id .. ' ' .. token .. ' ' .. stamp)
+  redis.call('PUBLISH', ARGV[5] .. string.match(id, '^[^-]*'), id .. ' ' .. token .. ' ' .. stamp)
 end
 
 -- Ends the present grant: the first waiter gets the lock, or nobody has it.

@@ -1,5 +1,5 @@
 -- Ends this grant, and no other; the first waiter that lives gets the lock.
--- KEYS and ARGV[2..6] as in queue.lua
+-- KEYS and ARGV[2..5] as in queue.lua
 -- ARGV[1] OWNER:FENCE
 -- Returns 1, or 0 if nobody has the lock, or -1 if another grant has it, or -2 if
 -- the owner was force-released.

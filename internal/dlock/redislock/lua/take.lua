@@ -14,6 +14,6 @@ if redis.call('EXISTS', KEYS[1], KEYS[3]) == 0 then
       redis.call('SET', KEYS[2], token .. ':' .. time .. ':' .. forced, 'PX', ARGV[2])
     end
   end
-  redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'PX', ARGV[7])
+  redis.call('SET', KEYS[1], ARGV[1] .. ':' .. token, 'PX', ARGV[6])
   return token
 end

@@ -1,7 +1,7 @@
 -- Takes back whatever one owner has, its place in the queue or its permits.
--- ARGV[6] owner
+-- ARGV[5] owner
 -- Returns 1, or 0 if it had nothing.
-local owner = ARGV[6]
+local owner = ARGV[5]
 evict()
 local entry = redis.call('HGET', owners, owner)
 if entry then

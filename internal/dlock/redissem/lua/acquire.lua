@@ -1,9 +1,9 @@
 -- Takes permits, or queues for them, or says what has become of that: an owner
 -- that asks again has one grant, or keeps its place.
--- ARGV[6] owner  ARGV[7] number of permits  ARGV[8] 1 to wait, 0 to try
--- ARGV[9] epoch that the client has seen last, or empty  ARGV[10] stamp of this request
+-- ARGV[5] owner  ARGV[6] number of permits  ARGV[7] 1 to wait, 0 to try
+-- ARGV[8] epoch that the client has seen last, or empty  ARGV[9] stamp of this request
 -- Returns {'granted', epoch, token}, {'queued', epoch, ''}, {'held', epoch, ''} or {'invalid', epoch, limit}.
-local owner, n, wait, known, stamp = ARGV[6], tonumber(ARGV[7]), ARGV[8] == '1', ARGV[9], ARGV[10]
+local owner, n, wait, known, stamp = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1', ARGV[8], ARGV[9]
 
 -- The epoch is when this state began. A client that remembers another one proves
 -- that data was lost: whatever was held then has expired one TTL after the beginning.

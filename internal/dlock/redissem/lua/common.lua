@@ -1,9 +1,9 @@
--- Begins every script of the semaphore. KEYS and the first five of ARGV are the
+-- Begins every script of the semaphore. KEYS and the first four of ARGV are the
 -- same for all of them:
 -- KEYS[1] holders  KEYS[2] queue  KEYS[3] owners  KEYS[4] state  KEYS[5] limit
 -- ARGV[1] permits, unless resized  ARGV[2] TTL of a grant in ms  ARGV[3] how long a waiter stays
 -- that does not ask again, in ms; half as long again if it does not renew what it was notified of
--- ARGV[4] command to publish with  ARGV[5] what begins the channel of a process
+-- ARGV[4] what begins the channel of a process
 local holders, queue, owners, state = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local ttl, waiterTTL = tonumber(ARGV[2]), tonumber(ARGV[3])
 local limit = tonumber(redis.call('GET', KEYS[5]) or ARGV[1])
@@ -73,7 +73,7 @@ local function grant(owner, fence, n, span)
 end
 
 local function push(owner, payload)
-  redis.call(ARGV[4], ARGV[5] .. string.match(owner, '^[^-]+'), owner .. ' ' .. payload)
+  redis.call('PUBLISH', ARGV[4] .. string.match(owner, '^[^-]+'), owner .. ' ' .. payload)
 end
 
 local function drop(owner)

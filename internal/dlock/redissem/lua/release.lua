@@ -1,10 +1,10 @@
 -- Takes the permits of one grant back, and hands them on.
--- ARGV[6] owner  ARGV[7] token  ARGV[8] number of permits
+-- ARGV[5] owner  ARGV[6] token  ARGV[7] number of permits
 -- Returns 1, or 0 if the store no longer has the grant.
-local owner, n = ARGV[6], tonumber(ARGV[8])
+local owner, n = ARGV[5], tonumber(ARGV[7])
 evict()
 local live = 0
-if redis.call('HGET', owners, owner) == ARGV[7] .. ':' .. ARGV[8] then
+if redis.call('HGET', owners, owner) == ARGV[6] .. ':' .. ARGV[7] then
   live = tonumber(redis.call('ZSCORE', holders, owner .. ':1') or 0) > now and 1 or 0
   redis.call('ZREM', holders, unpack(members(owner, n)))
   redis.call('HDEL', owners, owner)

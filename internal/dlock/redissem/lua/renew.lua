@@ -1,9 +1,9 @@
 -- Renews grants of one semaphore, and never makes one.
--- ARGV[6..] owner, token and number of permits of each
+-- ARGV[5..] owner, token and number of permits of each
 -- Returns 1 or 0 for each: 0 if the store no longer has it.
 evict()
 local verdicts = {}
-for i = 6, #ARGV, 3 do
+for i = 5, #ARGV, 3 do
   local owner, n = ARGV[i], tonumber(ARGV[i + 2])
   local live = redis.call('HGET', owners, owner) == ARGV[i + 1] .. ':' .. ARGV[i + 2]
     and (tonumber(redis.call('ZSCORE', holders, owner .. ':1') or 0) > now)
