@@ -40,7 +40,8 @@ func NewCaller(rdb redis.UniversalClient, timeout time.Duration) *Caller {
 // under way: then its outcome is unknown, unless the error is [ErrUnsent]. The cause of ctx is not in the error: it may
 // look like an answer of Redis, and callers classify the error. They add the cause when they have done so.
 func (c *Caller) Run(ctx context.Context, s Script, keys []string, args ...any) (any, time.Time, error) {
-	return c.pipeline(ctx, keys[0]).run(ctx, s, Request{keys, args})
+	r := c.pipeline(ctx, keys[0]).run(&call{script: s, Request: Request{keys, args}, ctx: ctx})
+	return r.Value, r.Sent, r.Err
 }
 
 // Request is one of several calls of a script.
@@ -59,45 +60,42 @@ type Reply struct {
 // RunAll makes several calls as Run does, in one round trip, in a cluster in one to each master concurrently. They wait
 // for no other call, unless there is only one.
 func (c *Caller) RunAll(ctx context.Context, s Script, requests []Request) []Reply {
-	replies, sent := make([]Reply, len(requests)), time.Now()
-	switch {
-	case len(requests) == 1:
-		r := &replies[0]
-		r.Value, r.Sent, r.Err = c.Run(ctx, s, requests[0].Keys, requests[0].Args...)
-		return replies
-	case ctx.Err() != nil:
-		for i := range replies {
-			replies[i].Err = unsent(ctx)
-		}
+	calls, replies := make([]*call, len(requests)), make([]Reply, len(requests))
+	for i, r := range requests {
+		calls[i] = &call{script: s, Request: r, ctx: ctx}
+	}
+	if len(calls) == 1 {
+		replies[0] = c.pipeline(ctx, calls[0].Keys[0]).run(calls[0])
 		return replies
 	}
-	timed, done := leaving(ctx, sent.Add(c.timeout))
-	defer done()
-	if c.cluster != nil || !s.many(timed, c.rdb, requests, replies) {
-		calls := make([]*call, len(requests))
-		for i, r := range requests {
-			calls[i] = &call{script: s, Request: r}
-		}
-		send(timed, c.rdb, calls)
-		for i, each := range calls {
-			replies[i] = each.Reply
-		}
-	}
-	for i := range replies {
-		replies[i].Sent, replies[i].Err = sent, left(ctx, replies[i].Err)
+	c.alone(ctx, calls...)
+	for i, each := range calls {
+		replies[i] = each.Reply
 	}
 	return replies
 }
 
-func unsent(ctx context.Context) error { return errors.Join(ErrUnsent, ctx.Err()) }
-
-// left is the error of a call whose caller may have left.
-func left(ctx context.Context, err error) error {
-	if err != nil && ctx.Err() != nil && Uncertain(err) {
-		return ctx.Err()
+// alone makes calls of one caller, in one round trip.
+func (c *Caller) alone(ctx context.Context, calls ...*call) {
+	sent, err := time.Now(), ctx.Err()
+	if err == nil {
+		timed, done := leaving(ctx, sent.Add(c.timeout))
+		defer done()
+		if len(calls) == 1 || c.cluster != nil || !many(timed, c.rdb, calls) {
+			send(timed, c.rdb, calls)
+		}
 	}
-	return err
+	for _, each := range calls {
+		switch each.Sent = sent; {
+		case err != nil:
+			each.Reply = Reply{Err: unsent(ctx)}
+		case each.Err != nil && ctx.Err() != nil && Uncertain(each.Err):
+			each.Err = ctx.Err()
+		}
+	}
 }
+
+func unsent(ctx context.Context) error { return errors.Join(ErrUnsent, ctx.Err()) }
 
 // pipeline returns that of the master of key.
 func (c *Caller) pipeline(ctx context.Context, key string) *pipeline {
@@ -111,7 +109,7 @@ func (c *Caller) pipeline(ctx context.Context, key string) *pipeline {
 	defer c.mu.Unlock()
 	p := c.pipelines[node]
 	if p == nil {
-		p = &pipeline{rdb: c.rdb, timeout: c.timeout}
+		p = &pipeline{caller: c}
 		c.pipelines[node] = p
 	}
 	return p

@@ -71,10 +71,7 @@ func (b bounded) Deadline() (time.Time, bool) { return b.end, true }
 
 // leaving returns the context of a call that ends at end, or when ctx does. The end of ctx breaks the wait for the reply.
 func leaving(ctx context.Context, end time.Time) (call context.Context, done func()) {
-	if own, ok := ctx.Deadline(); ok && own.Before(end) {
-		end = own
-	}
-	end = end.Add(time.Duration(calls.Add(1) % 1_000_000))
+	end = sooner(ctx, end).Add(time.Duration(calls.Add(1) % 1_000_000))
 	timed, cancel := context.WithDeadline(ctx, end) // go-redis waits for a connection until the context is done
 	call = bounded{timed, end}
 	if ctx.Done() == nil {
@@ -92,4 +89,12 @@ func leaving(ctx context.Context, end time.Time) (call context.Context, done fun
 		stop()
 		cancel()
 	}
+}
+
+// sooner returns end, or the deadline of ctx if that is before.
+func sooner(ctx context.Context, end time.Time) time.Time {
+	if own, ok := ctx.Deadline(); ok && own.Before(end) {
+		return own
+	}
+	return end
 }

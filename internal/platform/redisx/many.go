@@ -33,38 +33,38 @@ end
 return replies
 `
 
-// many makes calls that are alike as one command, and reports whether it did: their numbers of keys and arguments may
-// differ, or the server may be a cluster that pretends to be one server, which refuses keys of several slots.
-func (s Script) many(ctx context.Context, rdb redis.UniversalClient, requests []Request, replies []Reply) bool {
-	first, n := requests[0], len(requests)
-	all := Request{make([]string, 0, n*len(first.Keys)), make([]any, 1, 1+n*len(first.Args))}
-	all.Args[0] = uint32(n) // Tests recognize it by its type, which no other argument has.
-	for _, r := range requests {
-		if len(r.Keys) != len(first.Keys) || len(r.Args) != len(first.Args) {
+// many makes calls of a script that are alike as one command, and reports whether it did: their numbers of keys and
+// arguments may differ, or the server may be a cluster that pretends to be one server, which refuses keys of several
+// slots.
+func many(ctx context.Context, rdb redis.UniversalClient, calls []*call) bool {
+	first, n := calls[0], len(calls)
+	all := &call{script: *first.script.together}
+	all.Args = []any{uint32(n)} // Tests recognize it by its type, which no other argument has.
+	for _, c := range calls {
+		if len(c.Keys) != len(first.Keys) || len(c.Args) != len(first.Args) {
 			return false
 		}
-		all.Keys, all.Args = append(all.Keys, r.Keys...), append(all.Args, r.Args...)
+		all.Keys, all.Args = append(all.Keys, c.Keys...), append(all.Args, c.Args...)
 	}
-	reply, err := s.together.Run(ctx, rdb, all.Keys, all.Args)
-	if redis.HasErrorPrefix(err, "CROSSSLOT") {
+	send(ctx, rdb, []*call{all})
+	if redis.HasErrorPrefix(all.Err, "CROSSSLOT") {
 		return false
 	}
-	values, ok := reply.([]any)
-	if err == nil && (!ok || len(values) != n) {
-		err = fmt.Errorf("redisx: reply %v to %d calls", reply, n)
+	values, _ := all.Value.([]any)
+	if all.Err == nil && len(values) != n {
+		all.Err = fmt.Errorf("redisx: reply %v to %d calls", all.Value, n)
 	}
-	for i := range replies {
-		replies[i].Err = err
-		if err != nil {
+	for i, c := range calls {
+		if c.Err = all.Err; c.Err != nil {
 			continue
 		}
 		switch v := values[i].(type) {
 		case error:
-			replies[i].Err = unmarked(v)
+			c.Err = refusal(strings.TrimPrefix(v.Error(), "!"))
 		case nil:
-			replies[i].Err = redis.Nil
+			c.Err = redis.Nil
 		default:
-			replies[i].Value = v
+			c.Value = v
 		}
 	}
 	return true
@@ -78,6 +78,3 @@ func (r refusal) Error() string { return string(r) }
 
 // RedisError implements [redis.Error].
 func (refusal) RedisError() {}
-
-// unmarked takes the mark away that manyLua has set before the code of an error.
-func unmarked(err error) error { return refusal(strings.TrimPrefix(err.Error(), "!")) }

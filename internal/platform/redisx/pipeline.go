@@ -2,19 +2,19 @@ package redisx
 
 import (
 	"context"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // pipeline lets concurrent callers share round trips. While a call or a pipeline is on its way, the next calls are
-// collected. They follow one another, so two calls reach Redis in the order in which they were made. A pipeline has one
-// goroutine while there are calls, except for a lone one.
+// collected. They follow one another. So a call reaches Redis after the calls whose replies have arrived, and in the order
+// of those that it was collected with. A call that was cut on its way may arrive later, and RunAll waits for no pipeline. A
+// pipeline has one goroutine while there are calls, except for a lone one.
 type pipeline struct {
-	rdb     redis.UniversalClient
-	timeout time.Duration // bounds one round trip
+	caller *Caller
 
 	mu      sync.Mutex
 	queue   []*call
@@ -27,38 +27,25 @@ type call struct {
 	Reply
 
 	script Script
+	cmd    *redis.Cmd
 	ctx    context.Context //nolint:containedctx // Of the caller, who waits for the call.
-	state  atomic.Int32
-	done   chan struct{} // closed when the reply is set
+	done   chan struct{}   // closed when the reply is set
 }
 
-// States of a call.
-const (
-	callQueued = iota
-	callSent
-	callLeft
-)
-
 // run makes one call: by itself if it is alone.
-func (p *pipeline) run(ctx context.Context, s Script, r Request) (any, time.Time, error) {
+func (p *pipeline) run(c *call) Reply {
 	p.mu.Lock()
 	if p.running {
-		c := &call{script: s, Request: r, ctx: ctx, done: make(chan struct{})}
+		c.done = make(chan struct{})
 		p.queue = append(p.queue, c)
 		p.mu.Unlock()
-		return c.wait()
+		return p.wait(c)
 	}
 	p.running = true
 	p.mu.Unlock()
-	defer p.next(ctx) // after a panic, too
-	if ctx.Err() != nil {
-		return nil, time.Time{}, unsent(ctx)
-	}
-	sent := time.Now()
-	timed, done := leaving(ctx, sent.Add(p.timeout))
-	defer done()
-	reply, err := s.Run(timed, p.rdb, r.Keys, r.Args)
-	return reply, sent, left(ctx, err)
+	defer p.next(c.ctx) // after a panic, too
+	p.caller.alone(c.ctx, c)
+	return c.Reply
 }
 
 // next ends a call that was alone.
@@ -70,20 +57,24 @@ func (p *pipeline) next(ctx context.Context) {
 	}
 }
 
-func (c *call) wait() (any, time.Time, error) {
+// wait returns the reply, or when the caller leaves.
+func (p *pipeline) wait(c *call) Reply {
 	select {
 	case <-c.done:
-		return c.Value, c.Sent, c.Err
+		return c.Reply
 	case <-c.ctx.Done():
 	}
-	if c.state.CompareAndSwap(callQueued, callLeft) {
-		return nil, time.Time{}, unsent(c.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.queue, c); i >= 0 {
+		p.queue = slices.Delete(p.queue, i, i+1)
+		return Reply{Err: unsent(c.ctx)}
 	}
 	select {
 	case <-c.done:
-		return c.Value, c.Sent, c.Err
+		return c.Reply
 	default:
-		return nil, time.Time{}, c.ctx.Err()
+		return Reply{Err: c.ctx.Err()}
 	}
 }
 
@@ -95,67 +86,77 @@ func (p *pipeline) flush(ctx context.Context) {
 		p.queue = nil
 		p.running = len(batch) > 0
 		p.mu.Unlock()
-		if len(batch) == 0 {
+		if !p.running {
 			return
 		}
 		p.send(ctx, batch)
 	}
 }
 
+// send makes the calls whose callers are still there.
 func (p *pipeline) send(ctx context.Context, batch []*call) {
-	sent := time.Now()
-	end := time.Time{}
-	live := batch[:0]
-	for _, c := range batch {
-		if c.ctx.Err() != nil || !c.state.CompareAndSwap(callQueued, callSent) {
+	sent, end := time.Now(), time.Time{}
+	batch = slices.DeleteFunc(batch, func(c *call) bool {
+		if c.ctx.Err() != nil {
 			c.Err = unsent(c.ctx)
 			close(c.done)
-			continue
+			return true
 		}
-		c.Sent = sent
-		if own, ok := c.ctx.Deadline(); ok && own.Sub(sent) < p.timeout {
-			if own.After(end) {
-				end = own
-			}
-		} else {
-			end = sent.Add(p.timeout)
+		if c.Sent = sent; end.Before(sooner(c.ctx, sent.Add(p.caller.timeout))) {
+			end = sooner(c.ctx, sent.Add(p.caller.timeout))
 		}
-		live = append(live, c)
-	}
-	if len(live) == 0 {
+		return false
+	})
+	if len(batch) == 0 {
 		return
 	}
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	send(ctx, p.rdb, live)
-	for _, c := range live {
+	send(ctx, p.caller.rdb, batch)
+	for _, c := range batch {
 		close(c.done)
 	}
 }
 
-// send sends calls as one pipeline, and those again whose script the server does not know.
+// send makes calls in one round trip, and once more those whose script the server does not know: with its text.
 func send(ctx context.Context, rdb redis.UniversalClient, calls []*call) {
-	cmds := make([]*redis.Cmd, len(calls))
-	pipe := rdb.Pipeline()
-	for i, c := range calls {
-		cmds[i] = c.script.cmd(ctx, evalsha, c.Request)
-		pipe.Process(ctx, Once{cmds[i]}) //nolint:errcheck // It only queues.
-	}
-	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	again := false
-	for i, c := range calls {
-		c.Value, c.Err = cmds[i].Result()
-		if c.script.unknown(c.Err) {
-			cmds[i] = c.script.cmd(ctx, eval, c.Request)
-			pipe.Process(ctx, Once{cmds[i]}) //nolint:errcheck // It only queues.
-			again = true
+	for _, name := range []any{evalsha, eval} {
+		if len(calls) == 1 {
+			rdb.Process(ctx, calls[0].by(ctx, name)) //nolint:errcheck // The command has the error.
+		} else {
+			pipe := rdb.Pipeline()
+			for _, c := range calls {
+				pipe.Process(ctx, c.by(ctx, name)) //nolint:errcheck // It only queues.
+			}
+			pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
+		}
+		var again []*call
+		for _, c := range calls {
+			c.Value, c.Err = c.cmd.Result()
+			if c.script.text != "" && redis.HasErrorPrefix(c.Err, "NOSCRIPT") {
+				again = append(again, c)
+			}
+		}
+		if calls = again; len(calls) == 0 {
+			return
 		}
 	}
-	if !again {
-		return
+}
+
+// Names of commands, as arguments of a command.
+var evalsha, eval any = "evalsha", "eval"
+
+// by returns the command of a call by EVALSHA or EVAL.
+func (c *call) by(ctx context.Context, name any) redis.Cmder {
+	called := c.script.sha
+	if name == eval {
+		called = c.script.text
 	}
-	pipe.Exec(ctx) //nolint:errcheck // Every command has its own error.
-	for i, c := range calls {
-		c.Value, c.Err = cmds[i].Result()
+	all := append(make([]any, 0, 3+len(c.Keys)+len(c.Args)), name, called, len(c.Keys))
+	for _, key := range c.Keys {
+		all = append(all, key)
 	}
+	c.cmd = redis.NewCmd(ctx, append(all, c.Args...)...)
+	c.cmd.SetFirstKeyPos(3)
+	return Once{c.cmd}
 }

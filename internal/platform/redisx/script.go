@@ -52,34 +52,9 @@ func LoadedScript(sha string) Script { return Script{sha: sha} }
 
 // Run calls the script once. A server that does not know it receives its text.
 func (s Script) Run(ctx context.Context, rdb redis.UniversalClient, keys []string, args []any) (any, error) {
-	cmd := s.cmd(ctx, evalsha, Request{keys, args})
-	rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
-	if s.unknown(cmd.Err()) {
-		cmd = s.cmd(ctx, eval, Request{keys, args})
-		rdb.Process(ctx, Once{cmd}) //nolint:errcheck // The command has the error.
-	}
-	return cmd.Result()
-}
-
-// unknown reports whether the server has lost the script, and may have its text.
-func (s Script) unknown(err error) bool { return s.text != "" && redis.HasErrorPrefix(err, "NOSCRIPT") }
-
-// Names of commands, as arguments of a command.
-var evalsha, eval any = "evalsha", "eval"
-
-// cmd returns a call by EVALSHA or EVAL.
-func (s Script) cmd(ctx context.Context, name any, r Request) *redis.Cmd {
-	called := s.sha
-	if name == eval {
-		called = s.text
-	}
-	all := append(make([]any, 0, 3+len(r.Keys)+len(r.Args)), name, called, len(r.Keys))
-	for _, key := range r.Keys {
-		all = append(all, key)
-	}
-	cmd := redis.NewCmd(ctx, append(all, r.Args...)...)
-	cmd.SetFirstKeyPos(3)
-	return cmd
+	c := &call{script: s, Request: Request{keys, args}}
+	send(ctx, rdb, []*call{c})
+	return c.Value, c.Err
 }
 
 // Once is a command that no client retries by itself: its caller knows whether that is safe. A redirect in a cluster is
