@@ -14,22 +14,18 @@ func Enter(ctx context.Context, backend any, check func(key string) error, keys 
 	if lease, err := dlock.Reenter(ctx, backend, keys...); lease != nil || err != nil {
 		return lease, err
 	}
-	return nil, mayAcquire(ctx, check, keys...)
-}
-
-func mayAcquire(ctx context.Context, check func(key string) error, keys ...string) error {
 	if ctx.Err() != nil {
-		return dlock.Ended(ctx)
-	}
-	if check == nil {
-		return nil
+		return nil, dlock.Ended(ctx)
 	}
 	for _, key := range keys {
+		if check == nil {
+			break
+		}
 		if err := check(key); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // CheckKey refuses the empty key.

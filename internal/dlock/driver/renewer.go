@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -155,26 +156,21 @@ func (r *Renewer) pass() {
 		return
 	}
 	soon := time.Now().Add(r.cfg.TTL / 30)
+	var flights []*flight
 	var f *flight
-	send := func() {
-		if f != nil {
-			r.send(f)
-		}
-		f = &flight{landed: make(chan struct{})}
-	}
 	for h, k := range r.kept {
 		if k.flight != nil || k.due.After(soon) {
 			continue
 		}
 		held := h.Grant().Held()
-		if f == nil || len(f.held)+len(held) > r.cfg.Chunk && len(f.held) > 0 {
-			send()
+		if f == nil || len(f.held)+len(held) > r.cfg.Chunk {
+			f = &flight{landed: make(chan struct{})}
+			flights = append(flights, f)
 		}
-		f.kept = append(f.kept, k)
-		f.held = append(f.held, held...)
+		f.kept, f.held = append(f.kept, k), append(f.held, held...)
 		k.flight = f
 	}
-	if f != nil {
+	for _, f := range flights {
 		r.send(f)
 	}
 	r.reschedule()
@@ -211,23 +207,25 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
 	sent := time.Now()
 	errs := r.cfg.Renew(ctx, f.held)
-	verdicts := make([]error, len(f.kept))
-	at := 0
-	for i, k := range f.kept {
-		n := 1 + len(k.hold.Grant().Rest)
-		verdicts[i] = worst(errs, at, at+n)
-		at += n
-	}
 	window := r.window()
-	for i, k := range f.kept {
-		switch {
-		case verdicts[i] == nil:
-			k.hold.Renewed(sent, window)
-		case errors.Is(verdicts[i], dlock.ErrLost):
-			k.hold.Lose(verdicts[i])
+	for _, k := range f.kept {
+		n := 1 + len(k.hold.Grant().Rest)
+		err := errNoVerdict
+		if n <= len(errs) {
+			err = worst(errs[:n])
+			errs = errs[n:]
 		}
+		switch {
+		case err == nil:
+			k.hold.Renewed(sent, window)
+		case errors.Is(err, dlock.ErrLost):
+			k.hold.Lose(err)
+		}
+		r.land(k, sent, window, err)
 	}
-	r.land(f, sent, window, verdicts)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reschedule()
 }
 
 // window is how long the store keeps what was renewed.
@@ -238,36 +236,25 @@ func (r *Renewer) window() time.Duration {
 	return min(r.cfg.TTL, cmp.Or(r.cfg.Keeps(), r.cfg.TTL))
 }
 
-// land says when each grant is due again.
-func (r *Renewer) land(f *flight, sent time.Time, window time.Duration, verdicts []error) {
+// land says when a grant is due again.
+func (r *Renewer) land(k *renewal, sent time.Time, window time.Duration, verdict error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i, k := range f.kept {
-		k.flight = nil
-		if verdicts[i] == nil {
-			k.window = window
-			k.due = sent.Add(window / 3)
-			continue
-		}
-		pause := k.window / 20
-		k.due = time.Now().Add(pause + rand.N(pause+1))
+	k.flight = nil
+	if verdict == nil {
+		k.window, k.due = window, sent.Add(window/3)
+		return
 	}
-	r.reschedule()
+	pause := k.window / 20
+	k.due = time.Now().Add(pause + rand.N(pause+1))
 }
 
 // worst returns the verdict on a grant of several keys: one that is lost loses all.
-func worst(errs []error, from, to int) error {
-	var failed error
-	for i := from; i < to; i++ {
-		if i >= len(errs) {
-			return cmp.Or(failed, errNoVerdict)
-		}
-		if errors.Is(errs[i], dlock.ErrLost) {
-			return errs[i]
-		}
-		failed = cmp.Or(failed, errs[i])
+func worst(errs []error) error {
+	if i := slices.IndexFunc(errs, func(err error) bool { return errors.Is(err, dlock.ErrLost) }); i >= 0 {
+		return errs[i]
 	}
-	return failed
+	return cmp.Or(errs...)
 }
 
 var errNoVerdict = errors.New("driver: the backend returned too few verdicts")

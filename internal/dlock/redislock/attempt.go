@@ -7,15 +7,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// granted is one grant.
-type granted struct {
-	sent  time.Time
-	first time.Duration // of a notified grant; 0 means the TTL
-
-	// ended, if there is one, is called when the grant is over.
-	ended func(error)
-}
-
 // dead is how long a waiter lives without a sign of life, which it gives at each fallback poll. It is less than
 // a TTL less one fallback poll. So the lease of a process that died outlives its waiters, and none of them
 // is granted the key when that lease ends.
@@ -43,6 +34,6 @@ func (l *Locker) abandon(ctx context.Context, key, id string) {
 }
 
 func (l *Locker) revert(ctx context.Context, h dlock.Held) (bool, error) {
-	reply, err := l.manage(ctx, abandonScript, h.Key, h.Fence.Owner)
+	reply, err := l.manage(ctx, "abandon", abandonScript, h.Key, h.Fence.Owner)
 	return reply == int64(1), err
 }

@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -78,7 +77,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 		}
 		if err == nil {
 			err = driver.Verdict(held, counts[0])
-		} else if !redisx.Refused(err) && !errors.Is(err, redisx.ErrUnsent) {
+		} else if redisx.Uncertain(err) {
 			err = fmt.Errorf("%w: %w", dlock.ErrUncertain, driver.InTime(ctx, err))
 		}
 		if err != nil {

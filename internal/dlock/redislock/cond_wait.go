@@ -2,7 +2,6 @@ package redislock
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -37,11 +36,10 @@ func (c *Cond) Wait(ctx context.Context, lease *dlock.Lease) (*dlock.Lease, erro
 // sleep releases the grant and begins to wait, in one script.
 func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.Time) error {
 	reply, _, err := c.run(ctx, condWaitScript, held.Key, value(held), id, c.l.notifier.Stamp(now))
-	switch {
-	case err == nil:
+	if err == nil {
 		return driver.Verdict(held, reply)
-	case redisx.Refused(err), errors.Is(err, redisx.ErrUnsent):
-	default:
+	}
+	if redisx.Uncertain(err) {
 		c.abandon(ctx, held.Key, id)
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}
@@ -59,19 +57,8 @@ type signaled struct {
 
 // Ask implements [rediswait.Attempt]: it reads the state of the waiter.
 func (a *signaled) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
-	for {
-		ttl, stamp := a.l.cfg.TTL.Milliseconds(), a.l.notifier.Stamp(time.Now())
-		reply, sent, err := a.c.run(ctx, condCheckScript, a.key, a.id, ttl, stamp)
-		if err != nil {
-			return nil, 0, err
-		}
-		switch token, left, err := answer(reply); {
-		case err != nil:
-			return nil, 0, err
-		case token != 0:
-			return a.granted(ctx, token, sent, 0), 0, nil
-		case left != askAgain: // in the queue, or not signaled yet
-			return nil, 0, nil
-		}
-	}
+	lease, _, err := a.ask(ctx, func(stamp string) (any, time.Time, error) {
+		return a.c.run(ctx, condCheckScript, a.key, a.id, a.l.ttl, stamp)
+	})
+	return lease, 0, err // without one: in the queue, or not signaled yet
 }

@@ -4,23 +4,22 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
 	"example.com/shop/internal/platform/redisx"
 )
 
-// lease turns the grants of one or several keys into one lease. g is the oldest one.
-func (l *Locker) lease(ctx context.Context, held []dlock.Held, g granted) *dlock.Lease {
-	if !l.listens.Load() { // for the notification of a loss
-		l.listens.Store(true)
-		l.notifier.Listen(ctx)
-	}
+// lease turns the grants of one or several keys into one lease. The oldest was sent at sent. Redis keeps a notified one for
+// first, and others for the TTL.
+func (l *Locker) lease(ctx context.Context, held []dlock.Held, sent time.Time, first time.Duration, ended func(error)) *dlock.Lease {
+	l.notifier.Listen(ctx) // for the notification of a loss
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
-		Sent: g.sent, First: g.first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
+		Sent: sent, First: first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
 		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
-		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: g.ended,
+		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: ended,
 	})
 }
 

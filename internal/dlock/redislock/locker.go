@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +27,6 @@ type Locker struct {
 	calls    *redisx.Caller
 	renewals *redisx.Caller // apart, so that a renewal waits for no other call
 	renewer  *driver.Renewer
-	listens  atomic.Bool
 
 	rollback *driver.Rollback
 }

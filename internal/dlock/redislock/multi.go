@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -15,7 +15,7 @@ import (
 // AcquireAll implements [dlock.MultiLocker]. If all keys are free, that is one round trip. Otherwise it releases those
 // that it has, and waits for one key after the other, in order. It releases all if one fails.
 func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	keys, err := l.distinct(keys)
+	keys, err := dlock.Distinct(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 // TryAcquireEach implements [dlock.EachLocker]. It makes one round trip, in a Cluster one to each master concurrently,
 // and returns when the last of them has responded. It does not overtake a queue.
 func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Lease, error) {
-	keys, err := l.distinct(keys)
+	keys, err := dlock.Distinct(keys)
 	if err != nil {
 		return nil, err
 	}
@@ -50,14 +50,6 @@ func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Leas
 		return lease, err
 	}
 	return l.tryEach(ctx, keys)
-}
-
-func (l *Locker) distinct(keys []string) ([]string, error) {
-	keys, err := dlock.Distinct(keys)
-	if err != nil {
-		return nil, fmt.Errorf("redislock: %w", err)
-	}
-	return keys, nil
 }
 
 // tryEach makes one attempt for each of keys, with an owner of its own. A key with dead waiters in its queue counts as
@@ -69,7 +61,8 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 	}
 	var held []dlock.Held
 	var oldest time.Time
-	var failed failures
+	var failed []string
+	var why error
 	for i, r := range l.runAll(ctx, l.calls, acquireScript, asked, owner, l.ttl, "") {
 		h, err := asked[i], r.Err
 		if err == nil {
@@ -77,7 +70,10 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 		}
 		switch {
 		case err != nil:
-			failed.add(h.Key, l.failure(ctx, h, err))
+			failed = append(failed, h.Key)
+			if cause := l.failure(ctx, h, err); why == nil || !strings.Contains(why.Error(), cause.Error()) {
+				why = errors.Join(why, cause)
+			}
 		case h.Fence.Token != 0:
 			if len(held) == 0 || r.Sent.Before(oldest) {
 				oldest = r.Sent
@@ -85,10 +81,13 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 			held = append(held, h)
 		}
 	}
-	if len(held) == 0 {
-		return nil, failed.err()
+	if why != nil {
+		why = fmt.Errorf("redislock: acquire %q: %w", failed, why)
 	}
-	return l.lease(ctx, held, granted{sent: oldest}), failed.err()
+	if len(held) == 0 {
+		return nil, why
+	}
+	return l.lease(ctx, held, oldest, 0, nil), why
 }
 
 // failure is the error of an attempt that failed with err. It rolls the attempt back if Redis may have executed it.
@@ -101,27 +100,6 @@ func (l *Locker) failure(ctx context.Context, h dlock.Held, err error) error {
 	}
 	l.abandon(ctx, h.Key, h.Fence.Owner)
 	return fmt.Errorf("%w: %w", dlock.ErrUncertain, driver.InTime(ctx, err))
-}
-
-// failures are those of some of several attempts, each cause once.
-type failures struct {
-	keys   []string
-	causes []error
-}
-
-func (f *failures) add(key string, cause error) {
-	f.keys = append(f.keys, key)
-	same := func(other error) bool { return other.Error() == cause.Error() }
-	if !slices.ContainsFunc(f.causes, same) {
-		f.causes = append(f.causes, cause)
-	}
-}
-
-func (f *failures) err() error {
-	if len(f.keys) == 0 {
-		return nil
-	}
-	return fmt.Errorf("redislock: acquire %q: %w", f.keys, errors.Join(f.causes...))
 }
 
 // runAll makes a call of a script of the queue for each of held, in one round trip.

@@ -44,13 +44,18 @@ func (a *acquisition) named(lease *dlock.Lease, err error) (*dlock.Lease, error)
 
 // Ask implements [rediswait.Attempt]: it runs acquire.lua.
 func (a *acquisition) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
-	l, k := a.l, a.keys
-	for {
-		stamp := ""
-		if a.Pushes != nil {
-			stamp = l.notifier.Stamp(time.Now())
+	return a.ask(ctx, func(stamp string) (any, time.Time, error) {
+		if a.Pushes == nil {
+			stamp = ""
 		}
-		reply, sent, err := l.calls.Run(ctx, acquireScript, k.all(), l.args(a.id, l.ttl, stamp)...)
+		return a.l.calls.Run(ctx, acquireScript, a.keys.all(), a.l.args(a.id, a.l.ttl, stamp)...)
+	})
+}
+
+// ask runs a script until it need not be run again at once.
+func (a *acquisition) ask(ctx context.Context, run func(stamp string) (any, time.Time, error)) (*dlock.Lease, time.Duration, error) {
+	for {
+		reply, sent, err := run(a.l.notifier.Stamp(time.Now()))
 		if err != nil {
 			return nil, 0, err
 		}
@@ -97,5 +102,5 @@ func (a *acquisition) Notified(ctx context.Context, message string) (*dlock.Leas
 func (a *acquisition) granted(ctx context.Context, token uint64, sent time.Time, first time.Duration) *dlock.Lease {
 	held := a.Held
 	held.Fence.Token = token
-	return a.l.lease(ctx, []dlock.Held{held}, granted{sent: sent, first: first, ended: a.Ended(ctx)})
+	return a.l.lease(ctx, []dlock.Held{held}, sent, first, a.Ended(ctx))
 }

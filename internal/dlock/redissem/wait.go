@@ -33,7 +33,7 @@ func (s *Semaphore) newAttempt(key string, n int) *attempt {
 
 // Acquire implements [dlock.Semaphore].
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
+	if err := s.enter(ctx, key, n); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
@@ -45,11 +45,22 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // TryAcquire implements [dlock.Semaphore].
 func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := driver.EnterPermits(ctx, redisx.CheckKey, key, n, maxWeight); err != nil {
+	if err := s.enter(ctx, key, n); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
 	return a.named(a.Try(ctx))
+}
+
+// enter begins an acquisition. A semaphore is not reentrant.
+func (s *Semaphore) enter(ctx context.Context, key string, n int) error {
+	if _, err := driver.Enter(ctx, s, redisx.CheckKey, key); err != nil {
+		return err
+	}
+	if n < 1 || n > maxWeight {
+		return fmt.Errorf("%q: %d of %d: %w", key, n, maxWeight, dlock.ErrInvalidPermits)
+	}
+	return nil
 }
 
 // named adds to an error what was asked for.
@@ -62,22 +73,25 @@ func (a *attempt) named(lease *dlock.Lease, err error) (*dlock.Lease, error) {
 
 // Ask implements [rediswait.Attempt].
 func (a *attempt) Ask(ctx context.Context) (*dlock.Lease, time.Duration, error) {
-	s := a.s
+	s, wait := a.s, 0
+	if a.Pushes != nil {
+		wait = 1
+	}
 	reply, sent, err := s.run(ctx, acquireScript, a.key,
-		a.owner, a.n, redisx.Flag(a.Pushes != nil), s.epochs.of(a.key), s.notifier.Stamp(time.Now()))
+		a.owner, a.n, wait, s.epochs.of(a.key), s.notifier.Stamp(time.Now()))
 	if err != nil {
 		return nil, 0, err
 	}
-	answer := redisx.Strings(reply)
+	answer, _ := reply.([]any)
 	if len(answer) != 3 {
 		return nil, 0, fmt.Errorf("reply %v", reply)
 	}
-	s.epochs.set(a.key, answer[1])
+	s.epochs.set(a.key, fmt.Sprint(answer[1]))
 	switch answer[0] {
 	case "granted":
-		return a.granted(ctx, answer[2], sent, s.ttl), 0, nil
+		return a.granted(ctx, fmt.Sprint(answer[2]), sent, s.ttl), 0, nil
 	case "invalid":
-		return nil, 0, a.invalid(answer[2])
+		return nil, 0, a.invalid(fmt.Sprint(answer[2]))
 	}
 	return nil, 0, nil
 }

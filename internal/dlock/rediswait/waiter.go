@@ -46,7 +46,6 @@ type Waiter struct {
 	Pushes <-chan string // notifications, for Wait
 	Queued time.Time     // when Redis last confirmed the place in the queue; zero if never
 
-	left      time.Duration // how long the holder has the key if it does not renew; 0 if that is not known
 	uncertain bool
 }
 
@@ -76,60 +75,42 @@ func (w *Waiter) Try(ctx context.Context) (*dlock.Lease, error) {
 	return lease, nil
 }
 
-// Begin makes the first request. It returns neither a lease nor an error if Wait is to follow.
-func (w *Waiter) Begin(ctx context.Context) (*dlock.Lease, error) {
-	sent := time.Now()
-	lease, left, err := w.ask(ctx)
-	switch {
-	case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
-		return lease, err
-	case err != nil:
-		return nil, w.giveUp(ctx, err)
-	}
-	w.Queued, w.left = sent, left
-	return nil, nil //nolint:nilnil // Neither: it has its place.
-}
-
 // Wait asks until something is granted, ctx ends, or Redis has not answered for a TTL. Until then a failed request
 // costs a waiter nothing. If it is Queued it first waits for a notification.
 func (w *Waiter) Wait(ctx context.Context) (*dlock.Lease, error) {
-	if w.Queued.IsZero() {
-		if lease, err := w.Begin(ctx); lease != nil || err != nil {
-			return lease, err
-		}
-	}
-	again := time.NewTimer(w.pause())
-	defer again.Stop()
-	for {
-		select {
-		case message := <-w.Pushes:
-			if lease, err := w.Attempt.Notified(ctx, message); lease != nil || err != nil {
-				return lease, err
+	left := time.Duration(0) // how long the holder has the key if it does not renew; 0 if that is not known
+	for first := w.Queued.IsZero(); ; first = false {
+		if !first {
+			select {
+			case message := <-w.Pushes:
+				if lease, err := w.Attempt.Notified(ctx, message); lease != nil || err != nil {
+					return lease, err
+				}
+			case <-time.After(w.pause(left)):
+			case <-ctx.Done():
+				return nil, w.giveUp(ctx, nil)
 			}
-		case <-again.C:
-		case <-ctx.Done():
-			return nil, w.giveUp(ctx, nil)
 		}
 		sent := time.Now()
-		lease, left, err := w.ask(ctx)
+		var lease *dlock.Lease
+		var err error
+		lease, left, err = w.ask(ctx)
 		switch {
 		case lease != nil, errors.Is(err, dlock.ErrInvalidPermits):
 			return lease, err
 		case err == nil:
 			w.Queued = sent
-		case ctx.Err() != nil || time.Since(w.Queued) > w.TTL:
+		case first || ctx.Err() != nil || time.Since(w.Queued) > w.TTL:
 			return nil, w.giveUp(ctx, err)
 		}
-		w.left = left
-		again.Reset(w.pause())
 	}
 }
 
 // pause is how long to listen before the next request. If the holder may have died by then, it is shorter.
-func (w *Waiter) pause() time.Duration {
+func (w *Waiter) pause(left time.Duration) time.Duration {
 	pause := w.Poll*8/10 + rand.N(w.Poll*2/10)
-	if w.left > 0 {
-		pause = min(pause, w.left+time.Millisecond+rand.N(w.Poll/10))
+	if left > 0 {
+		pause = min(pause, left+time.Millisecond+rand.N(w.Poll/10))
 	}
 	return pause
 }

@@ -53,11 +53,12 @@ type Notifier struct {
 	epoch    time.Time
 	ids      atomic.Uint64
 
-	mu     sync.Mutex
-	closed bool
-	waits  map[string]chan string // by ID
-	cancel context.CancelFunc     // of the subscription; nil until it is needed
-	ended  chan struct{}          // closed when it has ended
+	opened sync.Once
+	cancel context.CancelFunc // of the subscription; nil if there is none
+	ended  chan struct{}      // closed when it has ended
+
+	mu    sync.Mutex
+	waits map[string]chan string // by ID
 }
 
 // NewNotifier returns a Notifier whose channel begins with prefix. It subscribes when it is first
@@ -87,11 +88,11 @@ func (n *Notifier) Channels() string { return n.channels }
 // process starts to subscribe. An empty push says that one may have been lost, or that the subscription begins. The
 // channel is never closed.
 func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, leave func()) {
+	n.Listen(ctx)
 	c := make(chan string, 4)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.waits[id] = c
-	n.open(ctx)
 	return c, func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -101,22 +102,14 @@ func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, l
 
 // Listen makes pushes for the process arrive. It does not block.
 func (n *Notifier) Listen(ctx context.Context) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.open(ctx)
-}
-
-// open starts the subscription. It is called under mu.
-func (n *Notifier) open(ctx context.Context) {
-	if n.closed || n.cancel != nil {
-		return
-	}
-	ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	n.ended = make(chan struct{})
-	go func() { // until Close, or the client is closed
-		defer close(n.ended)
-		n.receive(ctx)
-	}()
+	n.opened.Do(func() {
+		ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		n.ended = make(chan struct{})
+		go func() { // until Close, or the client is closed
+			defer close(n.ended)
+			n.receive(ctx)
+		}()
+	})
 }
 
 func (n *Notifier) receive(ctx context.Context) {
@@ -143,16 +136,13 @@ func (n *Notifier) receive(ctx context.Context) {
 // Close unsubscribes, and waits for the end of the subscription, or of ctx.
 // Waits that continue have their fallback polls.
 func (n *Notifier) Close(ctx context.Context) error {
-	n.mu.Lock()
-	n.closed = true
-	cancel, ended := n.cancel, n.ended
-	n.mu.Unlock()
-	if cancel == nil {
+	n.opened.Do(func() {}) // never again
+	if n.cancel == nil {
 		return nil
 	}
-	cancel()
+	n.cancel()
 	select {
-	case <-ended:
+	case <-n.ended:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

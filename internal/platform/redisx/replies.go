@@ -16,21 +16,3 @@ func Ints(reply any, n int) ([]int64, error) {
 	}
 	return list, nil
 }
-
-// Strings reads a list of strings in a reply.
-func Strings(reply any) []string {
-	list, _ := reply.([]any)
-	out := make([]string, len(list))
-	for i, v := range list {
-		out[i] = fmt.Sprint(v)
-	}
-	return out
-}
-
-// Flag makes a condition an argument of a script.
-func Flag(on bool) int {
-	if on {
-		return 1
-	}
-	return 0
-}

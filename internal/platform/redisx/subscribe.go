@@ -4,13 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"example.com/shop/internal/platform/backoff"
 )
 
 const (
@@ -37,7 +36,10 @@ func Subscribe(ctx context.Context, open func() *redis.PubSub, handle func(messa
 			return
 		}
 		handle(err)
-		backoff.Jitter(ctx, retryPause)
+		select {
+		case <-time.After(retryPause/2 + rand.N(retryPause/2)):
+		case <-ctx.Done():
+		}
 	}
 }
 
