@@ -44,7 +44,7 @@ func (h *Hold) Grant() *Grant { return &h.g }
 
 // start opens the validity window and begins the renewals.
 func (h *Hold) start() {
-	if h.g.TTL > 0 && !h.extend(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
+	if h.g.TTL > 0 && !h.Renewed(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
 		return
 	}
 	if !h.g.Renewer.Keep(h.values, h) {
@@ -61,14 +61,10 @@ func (h *Hold) start() {
 	}
 }
 
-// Renewed moves the end of the leases, because a renewal was acknowledged: the store keeps the grant for keeps after
-// sent. It does nothing after the end.
-func (h *Hold) Renewed(sent time.Time, keeps time.Duration) { h.extend(sent, keeps) }
-
-// extend moves the end of the validity window to a window after sent, minus a margin of a tenth. The store counts
-// from the receipt of the attempt, later than sent. The margin covers a faster clock there, and a late timer here.
-// extend reports whether the hold continues.
-func (h *Hold) extend(sent time.Time, window time.Duration) bool {
+// Renewed moves the end of the leases to a window after sent, minus a margin of a tenth, because the store has acknowledged
+// that it keeps the grant for window. The store counts from the receipt of the attempt, later than sent. The margin covers
+// a faster clock there, and a late timer here. Renewed reports whether the hold continues. It does nothing after the end.
+func (h *Hold) Renewed(sent time.Time, window time.Duration) bool {
 	h.mu.Lock()
 	if h.over != nil {
 		h.mu.Unlock()

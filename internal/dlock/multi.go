@@ -29,31 +29,7 @@ func InOrder(ctx context.Context, keys []string, acquire func(ctx context.Contex
 		defer cancel()
 		wait = held //nolint:fatcontext // One for each key, and each ends the wait.
 	}
-	return join(ctx, leases), nil
-}
-
-// EachByItself takes each of keys with try, and returns one lease for those that it was granted. It implements
-// [EachLocker.TryAcquireEach] for backends that cannot take several keys at once.
-func EachByItself(ctx context.Context, keys []string, try func(ctx context.Context, key string) (*Lease, error)) (*Lease, error) {
-	keys, err := Distinct(keys)
-	if err != nil {
-		return nil, err
-	}
-	var leases []*Lease
-	var errs []error
-	for _, key := range keys {
-		lease, err := try(ctx, key)
-		switch {
-		case err == nil:
-			leases = append(leases, lease)
-		case !errors.Is(err, ErrHeld):
-			errs = append(errs, err)
-		}
-	}
-	if len(leases) == 0 {
-		return nil, errors.Join(errs...)
-	}
-	return join(ctx, leases), errors.Join(errs...)
+	return Join(ctx, leases), nil
 }
 
 // Distinct returns each of keys once, in the order of their bytes. It returns an error if there is none.
@@ -64,10 +40,10 @@ func Distinct(keys []string) ([]string, error) {
 	return slices.Compact(slices.Sorted(slices.Values(keys))), nil
 }
 
-// join returns a lease that ends when one of leases does, and releases them all.
-// If one is lost, join releases the others at once, because nothing else would stop
+// Join returns a lease that ends when one of leases does, and releases them all.
+// If one is lost, Join releases the others at once, because nothing else would stop
 // their renewals.
-func join(ctx context.Context, leases []*Lease) *Lease {
+func Join(ctx context.Context, leases []*Lease) *Lease {
 	if len(leases) == 1 {
 		return leases[0]
 	}

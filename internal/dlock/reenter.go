@@ -49,7 +49,7 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 }
 
 // ValidUntil returns the end of the validity of the lease of key that ctx comes from; see [Lease.Context]. A renewal moves it. It is
-// zero if ctx has no such lease, for a lease that lasts as long as a session, and for one that [InOrder] or [EachByItself] made of several.
+// zero if ctx has no such lease, for a lease that lasts as long as a session, and for one that [Join] made of several.
 func ValidUntil(ctx context.Context, key string) time.Time {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {
@@ -65,16 +65,7 @@ func ValidUntil(ctx context.Context, key string) time.Time {
 
 // find returns the keys that h holds.
 func (h *Hold) find(keys []string) []Held {
-	var found []Held
-	all := h.g.Held()
-	for _, key := range keys {
-		for _, held := range all {
-			if held.Key == key {
-				found = append(found, held)
-			}
-		}
-	}
-	return found
+	return slices.DeleteFunc(h.g.Held(), func(held Held) bool { return !slices.Contains(keys, held.Key) })
 }
 
 // enter adds a lease for held, and returns nil and nil if h was released.

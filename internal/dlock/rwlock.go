@@ -28,25 +28,3 @@ type RWLocker interface {
 	// AcquireRead.
 	TryAcquireRead(ctx context.Context, key string) (*Lease, error)
 }
-
-// RWMutex returns an [RWLocker] on a semaphore. A reader takes one permit of a key, and a writer takes all of them, so
-// at most as many readers as permits share a key. It cannot check the number: with more permits in s, a writer is not
-// alone.
-//
-// The semaphore must grant all permits of a caller at once, and first come, first served. Otherwise two writers that
-// collect permits wait for each other, and readers starve writers; then put a mutex in front of the writers. RWMutex has
-// the guarantees of s about fencing tokens: if they increase from grant to grant, those of writers do. Like s, it is
-// not reentrant.
-func RWMutex(s Semaphore, permits int) RWLocker { return rwMutex{mutex{s, permits}} }
-
-type rwMutex struct{ mutex }
-
-// AcquireRead implements [RWLocker].
-func (m rwMutex) AcquireRead(ctx context.Context, key string) (*Lease, error) {
-	return m.s.Acquire(ctx, key, 1)
-}
-
-// TryAcquireRead implements [RWLocker].
-func (m rwMutex) TryAcquireRead(ctx context.Context, key string) (*Lease, error) {
-	return m.s.TryAcquire(ctx, key, 1)
-}

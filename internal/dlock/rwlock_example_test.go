@@ -8,12 +8,13 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 // Readers share a key, and a writer has it alone.
 func ExampleRWLocker() {
 	ctx := context.Background()
-	prices := dlock.RWMutex(memsem.New(memsem.Config{Permits: 10}), 10)
+	prices := semlock.RWMutex(memsem.New(memsem.Config{Permits: 10}), 10)
 
 	one, _ := prices.AcquireRead(ctx, "prices")
 	two, _ := prices.AcquireRead(ctx, "prices")

@@ -11,13 +11,14 @@ import (
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 func TestRWMutex(t *testing.T) {
 	const readers = 30 // more than a conformance test has at once
 	s := memsem.New(memsem.Config{Permits: readers, TTL: 10 * time.Second})
 	dlocktest.RunRW(t, dlocktest.RWHarness{
-		New:    func(testing.TB) dlock.RWLocker { return dlock.RWMutex(s, readers) },
+		New:    func(testing.TB) dlock.RWLocker { return semlock.RWMutex(s, readers) },
 		TTL:    10 * time.Second,
 		Expire: func(_ testing.TB, key string) { s.Expire(key) },
 		FIFO:   true,

@@ -41,24 +41,3 @@ type Resizer interface {
 	// permits is less than one. After any other error, the number may or may not have changed.
 	Resize(ctx context.Context, key string, permits int) error
 }
-
-// Mutex returns a [Locker] on a semaphore with one permit. It cannot check the
-// number: with more permits there is no mutual exclusion. It has
-// the guarantees of s about order and fencing tokens, and, like s, is not reentrant.
-func Mutex(s Semaphore) Locker { return mutex{s, 1} }
-
-// mutex is an owner that takes all permits.
-type mutex struct {
-	s       Semaphore
-	permits int
-}
-
-// Acquire implements [Locker].
-func (m mutex) Acquire(ctx context.Context, key string) (*Lease, error) {
-	return m.s.Acquire(ctx, key, m.permits)
-}
-
-// TryAcquire implements [Locker].
-func (m mutex) TryAcquire(ctx context.Context, key string) (*Lease, error) {
-	return m.s.TryAcquire(ctx, key, m.permits)
-}

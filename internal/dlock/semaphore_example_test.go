@@ -7,6 +7,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 // At most three requests work on a hot product at a time. One more is turned
@@ -52,7 +53,7 @@ func ExampleResizer() {
 // A semaphore with one permit is a lock.
 func ExampleMutex() {
 	ctx := context.Background()
-	locker := dlock.Mutex(memsem.New(memsem.Config{Permits: 1}))
+	locker := semlock.Mutex(memsem.New(memsem.Config{Permits: 1}))
 	err := dlock.Do(ctx, locker, "sku-1", func(ctx context.Context, _ dlock.Fence) error {
 		_, err := locker.TryAcquire(ctx, "sku-1")
 		return err // this is another owner, even in the same process

@@ -10,7 +10,7 @@ import (
 
 // textbookRW makes a read/write lock of a Locker and a Semaphore with readers permits per key, as textbooks do. A
 // reader takes one permit. A writer takes the lock, which keeps other writers out, and then all permits, which keeps
-// readers out. It works on any backend, and on two different ones, and it is here to learn from. dlock.RWMutex and the
+// readers out. It works on any backend, and on two different ones, and it is here to learn from. semlock.RWMutex and the
 // read/write locks of the backends do better:
 //
 //   - A writer pays two acquisitions and two releases, and holds two leases, of which it can lose either. A semaphore

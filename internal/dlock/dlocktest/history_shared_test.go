@@ -10,10 +10,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
 	"example.com/shop/internal/dlock/memlock"
+	"example.com/shop/internal/dlock/semlock"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -155,7 +155,7 @@ func TestCondModel(t *testing.T) {
 func TestRWMutexHistory(t *testing.T) {
 	h := dlocktest.NewHistory()
 	synctest.Test(t, func(t *testing.T) {
-		l := dlock.RWMutex(memsem.New(memsem.Config{Permits: 8, TTL: 10 * time.Millisecond}), 8)
+		l := semlock.RWMutex(memsem.New(memsem.Config{Permits: 8, TTL: 10 * time.Millisecond}), 8)
 		load := dlocktest.Load{
 			Keys: dlocktest.HistoryKeys(2), Rounds: testbedtest.Size(200, 2000), Permits: dlocktest.RWPermits,
 			Hold: 30 * time.Millisecond, MaxWait: time.Hour, Seed: dlocktest.Seed(t),

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 // SemaphoreHarness describes one backend of [dlock.Semaphore]. A type assertion finds the optional capabilities of the
@@ -97,17 +98,17 @@ func semaphoreCases() []caseOf[SemaphoreHarness] {
 // mutex is the harness of semaphores with one permit, as locks.
 func (h SemaphoreHarness) mutex() Harness {
 	m := Harness{
-		New: func(t testing.TB) dlock.Locker { return tracked{dlock.Mutex(h.New(t, 1)), t} },
+		New: func(t testing.TB) dlock.Locker { return tracked{semlock.Mutex(h.New(t, 1)), t} },
 		TTL: h.TTL, Expire: h.Expire, FIFO: h.FIFO, Answers: h.Answers, waiters: h.Waiters,
 	}
 	if h.Behind != nil {
 		m.Behind = func(t testing.TB) (dlock.Locker, Link) {
 			s, link := h.Behind(t, 1)
-			return tracked{dlock.Mutex(s), t}, link
+			return tracked{semlock.Mutex(s), t}, link
 		}
 	}
 	if h.Other != nil {
-		m.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{dlock.Mutex(h.Other(t, ttl)), t} }
+		m.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{semlock.Mutex(h.Other(t, ttl)), t} }
 	}
 	return m
 }

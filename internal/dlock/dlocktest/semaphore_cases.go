@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 // gauge counts the permits that are out, as their holders see it.
@@ -123,7 +124,7 @@ func semAcquireWaits(ctx context.Context, t testing.TB, h SemaphoreHarness, key 
 func semInOrder(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	need(t, h.FIFO, "the backend does not grant in order")
 	first := h.take(ctx, t, h.New(t, 1), key, 1)
-	inOrder(ctx, t, 5, first, func() dlock.Locker { return dlock.Mutex(h.New(t, 1)) }, h.queued)
+	inOrder(ctx, t, 5, first, func() dlock.Locker { return semlock.Mutex(h.New(t, 1)) }, h.queued)
 }
 
 func semCancelled(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {

@@ -13,7 +13,7 @@ import (
 // ends first, Close returns the error of ctx, and the rest expires by its TTL.
 func (r *Renewer) Close(ctx context.Context) error {
 	var releases sync.WaitGroup
-	for _, h := range r.shut() {
+	for _, h := range r.Shut() {
 		if h.Grant().Abandon == nil {
 			releases.Go(func() { h.Free(ctx) })
 		}
@@ -23,11 +23,8 @@ func (r *Renewer) Close(ctx context.Context) error {
 
 // Shut ends the leases of all grants as lost, with the reason [dlock.Closed]: nobody renews them any
 // more, so no holder may consider them valid. A grant that is made later is lost at once. It
-// does not block.
-func (r *Renewer) Shut() { r.shut() }
-
-// shut returns the grants that had not ended before.
-func (r *Renewer) shut() []*dlock.Hold {
+// does not block, and returns the grants that had not ended before.
+func (r *Renewer) Shut() []*dlock.Hold {
 	r.mu.Lock()
 	r.closed = true
 	holds := slices.Collect(maps.Keys(r.kept))

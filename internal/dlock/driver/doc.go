@@ -5,5 +5,5 @@
 //
 //   - [Renewer] renews the grants of a client, many of them per call to the store.
 //   - [Rollback] rolls back attempts with an unknown outcome, as [dlock.ErrUncertain] guarantees.
-//   - [Enter] makes a lock reentrant, and [RWSides] a read/write lock.
+//   - [Enter] makes a lock reentrant.
 package driver

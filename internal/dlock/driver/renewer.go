@@ -69,6 +69,9 @@ type flight struct {
 // NewRenewer returns a Renewer without grants. Backends put it in [dlock.Grant.Renewer].
 func NewRenewer(cfg RenewerConfig) *Renewer {
 	cfg.Chunk = cmp.Or(cfg.Chunk, 100)
+	if cfg.Keeps == nil {
+		cfg.Keeps = func() time.Duration { return cfg.TTL }
+	}
 	return &Renewer{cfg: cfg, kept: map[*dlock.Hold]*renewal{}, owners: map[string]*dlock.Hold{}}
 }
 
@@ -207,7 +210,7 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 	defer f.cancel()
 	sent := time.Now()
 	errs := r.cfg.Renew(ctx, f.held)
-	window := r.window()
+	window := min(r.cfg.TTL, cmp.Or(r.cfg.Keeps(), r.cfg.TTL)) // how long the store keeps what was renewed
 	for _, k := range f.kept {
 		n := 1 + len(k.hold.Grant().Rest)
 		err := errNoVerdict
@@ -226,14 +229,6 @@ func (r *Renewer) fly(ctx context.Context, f *flight) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.reschedule()
-}
-
-// window is how long the store keeps what was renewed.
-func (r *Renewer) window() time.Duration {
-	if r.cfg.Keeps == nil {
-		return r.cfg.TTL
-	}
-	return min(r.cfg.TTL, cmp.Or(r.cfg.Keeps(), r.cfg.TTL))
 }
 
 // land says when a grant is due again.

@@ -8,6 +8,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/dlock/driver/rwsides"
 )
 
 // RW is [dlock.RWLocker] in etcd. Readers and writers share one queue, first come, first served. A writer waits for
@@ -27,7 +28,7 @@ import (
 // that a writer has overtaken. The order of readers' tokens means nothing.
 type RW struct {
 	s     *store
-	sides driver.RWSides
+	sides rwsides.Sides
 }
 
 var (

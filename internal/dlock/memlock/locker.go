@@ -3,6 +3,7 @@ package memlock
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -94,7 +95,21 @@ func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Leas
 	if lease, err := driver.Enter(ctx, l, nil, keys...); lease != nil || err != nil {
 		return lease, err
 	}
-	return dlock.EachByItself(ctx, keys, l.TryAcquire)
+	keys, err := dlock.Distinct(keys)
+	var leases []*dlock.Lease
+	var errs []error
+	for _, key := range keys {
+		switch lease, err := l.TryAcquire(ctx, key); {
+		case err == nil:
+			leases = append(leases, lease)
+		case !errors.Is(err, dlock.ErrHeld):
+			errs = append(errs, err)
+		}
+	}
+	if err = errors.Join(append(errs, err)...); len(leases) == 0 {
+		return nil, err
+	}
+	return dlock.Join(ctx, leases), err
 }
 
 // Expire ends the grant of key, as if its TTL had passed. Waiters notice when it would have ended, or at the next call for key. It is for

@@ -90,13 +90,7 @@ func (c *Cond) wake(ctx context.Context, lease *dlock.Lease, n int64) error {
 
 // run makes one call of a script, with what all of them have in common.
 func (c *Cond) run(ctx context.Context, s redisx.Script, key, first string, more ...any) (any, time.Time, error) {
-	k := keysOf(c.l.cfg.Prefix, key)
-	return c.l.calls.Run(ctx, s, c.keys(k, key), c.l.args(first, more...)...)
-}
-
-// abandon releases in the background whatever the waiter id has.
-func (c *Cond) abandon(ctx context.Context, key, id string) {
-	c.rollback.Add(ctx, dlock.Held{Key: key, Fence: dlock.Fence{Owner: id}})
+	return c.l.calls.Run(ctx, s, c.keys(key), c.l.args(first, more...)...)
 }
 
 func (c *Cond) revert(ctx context.Context, h dlock.Held) (bool, error) {

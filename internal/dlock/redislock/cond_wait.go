@@ -40,7 +40,7 @@ func (c *Cond) sleep(ctx context.Context, held dlock.Held, id string, now time.T
 		return driver.Verdict(held, reply)
 	}
 	if redisx.Uncertain(err) {
-		c.abandon(ctx, held.Key, id)
+		c.rollback.Add(ctx, dlock.Held{Key: held.Key, Fence: dlock.Fence{Owner: id}})
 		err = fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
 	}
 	// The holder has ended its lease, whether Redis knows or not.

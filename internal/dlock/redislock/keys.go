@@ -36,16 +36,13 @@ func keysOf(prefix, key string) keySet {
 	return keySet{base, all[:n+6], all[n+6 : 2*n+12], all[2*n+12:]}
 }
 
-// keys are the Redis keys of a lock, and that of one of its conditions: they
-// share a hash tag.
-func (c *Cond) keys(k keySet, key string) []string { return append(k.all(), c.asleep(key)) }
-
-// asleep is the sorted set of the waiters for a signal.
-func (c *Cond) asleep(key string) string {
+// keys are the Redis keys of a lock, and the sorted set of the waiters for a signal: they share a hash tag.
+func (c *Cond) keys(key string) []string {
+	prefix, asleep := c.l.cfg.Prefix, "{"+key+"}:cond:"+c.name
 	if tag, ok := redisx.TagOf(key); ok {
-		return c.l.cfg.Prefix + "{" + tag + "}:cond:" + c.name + ":" + key
+		asleep = "{" + tag + "}:cond:" + c.name + ":" + key
 	}
-	return c.l.cfg.Prefix + "{" + key + "}:cond:" + c.name
+	return append(keysOf(prefix, key).all(), prefix+asleep)
 }
 
 // checkCond refuses names that would make the keys of two conditions the same.

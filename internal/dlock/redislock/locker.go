@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -52,19 +51,14 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
 	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, l.receive)
-	l.ttl = milliseconds(cfg.TTL)
-	l.common = []any{
-		strconv.FormatInt(l.fenceTTL(), 10), milliseconds(l.hand()),
-		strconv.FormatInt(l.dead().Microseconds(), 10), l.notifier.Channels(),
-	}
+	l.ttl = cfg.TTL.Milliseconds()
+	l.common = []any{l.fenceTTL(), l.hand().Milliseconds(), l.dead().Microseconds(), l.notifier.Channels()}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{
 		TTL: max(cfg.TTL, 2*l.dead()), Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout, Revert: l.revert,
 	})
 	l.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: cfg.TTL, Renew: l.renew})
 	return l, nil
 }
-
-func milliseconds(d time.Duration) string { return strconv.FormatInt(d.Milliseconds(), 10) }
 
 // Acquire implements [dlock.Locker]. It waits in the queue of key.
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {

@@ -22,19 +22,13 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 	if lease, err := driver.Enter(ctx, l, redisx.CheckKey, keys...); lease != nil || err != nil {
 		return lease, err
 	}
-	if len(keys) == 1 {
-		return l.Acquire(ctx, keys[0])
-	}
 	lease, err := l.tryEach(ctx, keys)
-	switch {
-	case lease == nil:
-	case err == nil && len(lease.Keys()) == len(keys):
-		return lease, nil
-	default:
+	if lease != nil && (err != nil || len(lease.Keys()) < len(keys)) {
 		_ = lease.Release(ctx) // what Redis does not confirm is rolled back in the background
+		lease = nil
 	}
-	if err != nil {
-		return nil, err
+	if lease != nil || err != nil {
+		return lease, err
 	}
 	return dlock.InOrder(ctx, keys, l.Acquire)
 }
@@ -60,7 +54,7 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 		asked[i] = dlock.Held{Key: key, Fence: dlock.Fence{Owner: l.notifier.NewID()}}
 	}
 	var held []dlock.Held
-	var oldest time.Time
+	var sent time.Time // of all of them
 	var failed []string
 	var why error
 	for i, r := range l.runAll(ctx, l.calls, acquireScript, asked, owner, l.ttl, "") {
@@ -75,10 +69,7 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 				why = errors.Join(why, cause)
 			}
 		case h.Fence.Token != 0:
-			if len(held) == 0 || r.Sent.Before(oldest) {
-				oldest = r.Sent
-			}
-			held = append(held, h)
+			held, sent = append(held, h), r.Sent
 		}
 	}
 	if why != nil {
@@ -87,7 +78,7 @@ func (l *Locker) tryEach(ctx context.Context, keys []string) (*dlock.Lease, erro
 	if len(held) == 0 {
 		return nil, why
 	}
-	return l.lease(ctx, held, oldest, 0, nil), why
+	return l.lease(ctx, held, sent, 0, nil), why
 }
 
 // failure is the error of an attempt that failed with err. It rolls the attempt back if Redis may have executed it.

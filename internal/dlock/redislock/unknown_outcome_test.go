@@ -17,6 +17,7 @@ import (
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redisrw"
 	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/semlock"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -89,7 +90,7 @@ func waiterOf(t testing.TB, kind string, own, others redis.UniversalClient) wait
 		return waiter{wait: locker(t, own).Acquire, hold: locker(t, others).Acquire, give: releases, lose: 2}
 	case "semaphore":
 		cfg := redissem.Config{TTL: ttl}
-		one, other := dlock.Mutex(redistest.Semaphore(t, own, cfg)), dlock.Mutex(redistest.Semaphore(t, others, cfg))
+		one, other := semlock.Mutex(redistest.Semaphore(t, own, cfg)), semlock.Mutex(redistest.Semaphore(t, others, cfg))
 		return waiter{wait: one.Acquire, hold: other.Acquire, give: releases, lose: 2}
 	case "writer":
 		return waiter{wait: redistest.RW(t, own, redisrw.Config{}).Acquire, hold: redistest.RW(t, others, redisrw.Config{}).Acquire, give: releases, lose: 2}

@@ -11,7 +11,7 @@
 // A textbook puts a mutex in front of the permits: two writers that collect permits one by one would wait for each
 // other, and readers would pass a writer that collects. This semaphore grants all permits of a caller at once, and
 // first come, first served. So its queue is that mutex. A writer that waits stops later readers, and it costs no lease
-// more ([dlock.RWMutex]).
+// more ([semlock.RWMutex]).
 //
 // # Guarantees
 //

@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redissem"
+	"example.com/shop/internal/dlock/semlock"
 )
 
 // Readers is how many readers can share a key. One more waits. It is a constant, because all clients of a store must
@@ -51,7 +52,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redisrw: %w", err)
 	}
-	return &RW{dlock.RWMutex(s, Readers), s}, nil
+	return &RW{semlock.RWMutex(s, Readers), s}, nil
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every uncertain

@@ -8,6 +8,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/semlock"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -30,13 +31,13 @@ func TestSemaphoreAsMutex(t *testing.T) {
 	t.Parallel()
 	h := redistest.SemaphoreHarness(t, testbedtest.Redis(t))
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(t testing.TB) dlock.Locker { return dlock.Mutex(h.New(t, 1)) },
+		New:    func(t testing.TB) dlock.Locker { return semlock.Mutex(h.New(t, 1)) },
 		TTL:    h.TTL,
 		Expire: h.Expire,
 		FIFO:   true,
 		Behind: func(t testing.TB) (dlock.Locker, dlocktest.Link) {
 			s, link := h.Behind(t, 1)
-			return dlock.Mutex(s), link
+			return semlock.Mutex(s), link
 		},
 	})
 }

@@ -55,7 +55,7 @@ func (s *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Leas
 	}
 	next, ok := s.next.(dlock.EachLocker)
 	if !ok {
-		return dlock.EachByItself(ctx, keys, s.TryAcquire)
+		return nil, s.unsupported("TryAcquireEach")
 	}
 	lease, err := next.TryAcquireEach(ctx, keys)
 	if lease == nil {

@@ -43,7 +43,7 @@ type claim struct {
 func newQueue(s *zookeeper.Session, cfg Config) *queue {
 	q := &queue{s: s, cfg: cfg, grants: map[string]*grant{}, next: map[string]map[chan event]struct{}{}}
 	q.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: q.ttl(), Keeps: q.ttl, Renew: q.renew})
-	s.OnClose(q.renewer.Shut)
+	s.OnClose(func() { q.renewer.Shut() })
 	return q
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/dlock/driver/rwsides"
 	"example.com/shop/internal/platform/zookeeper"
 )
 
@@ -40,7 +41,7 @@ import (
 // process.
 type RW struct {
 	queue *queue
-	sides driver.RWSides
+	sides rwsides.Sides
 }
 
 var (

@@ -9,6 +9,7 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/memsem"
+	"example.com/shop/internal/dlock/semlock"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -48,7 +49,7 @@ func TestSemaphore(t *testing.T) {
 func TestMutex(t *testing.T) {
 	s := memsem.New(memsem.Config{TTL: 10 * time.Second})
 	dlocktest.Run(t, dlocktest.Harness{
-		New:    func(testing.TB) dlock.Locker { return dlock.Mutex(s) },
+		New:    func(testing.TB) dlock.Locker { return semlock.Mutex(s) },
 		TTL:    10 * time.Second,
 		Expire: func(_ testing.TB, key string) { s.Expire(key) },
 		FIFO:   true,
