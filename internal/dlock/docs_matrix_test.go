@@ -173,7 +173,7 @@ func TestCapabilitiesAreComplete(t *testing.T) {
 			t.Errorf("dlock.%s is in no row", name)
 		}
 	}
-	others := []string{conformanceDir, "driver", "breaker", "otellock", "share", "rediswait", "permits", "redistokens"} // no backends; the textbook has no lease
+	others := []string{conformanceDir, "driver", "breaker", "otellock", "share", "rediswait", "semlock", "permits", "redistokens"} // no backends; the textbook has no lease
 	folders, err := os.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)

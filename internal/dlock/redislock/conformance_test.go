@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	conformance(t, testbedtest.Redis(t), redislock.Config{}, 1000)
+	conformance(t, testbedtest.Redis(t), 1000)
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target alongside
@@ -33,13 +33,13 @@ func TestRedis(t *testing.T) {
 func TestMiniredis(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	conformance(t, "redis://"+m.Addr(), redislock.Config{}, 40) // it takes a millisecond to run a script
+	conformance(t, "redis://"+m.Addr(), 40) // it takes a millisecond to run a script
 }
 
 // conformance runs the tests of dlocktest on the server at url, with so many waiters.
-func conformance(t *testing.T, url string, cfg redislock.Config, crowd int) {
+func conformance(t *testing.T, url string, crowd int) {
 	t.Helper()
-	cfg.TTL = ttl
+	cfg := redislock.Config{TTL: ttl}
 	with := func(change func(*redislock.Config)) redislock.Config {
 		own := cfg
 		change(&own)

@@ -8,7 +8,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -26,7 +25,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
-	t.Run("before", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
+	t.Run("before", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.SentinelURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -43,7 +42,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), redislock.Config{}, 200) })
+	t.Run("after", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200) })
 }
 
 // TestConformanceOnCluster runs the conformance tests on a cluster, and again after a failover.
@@ -51,7 +50,7 @@ func TestConformanceOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
-	t.Run("before", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), redislock.Config{}, 200) })
+	t.Run("before", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.ClusterURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -65,7 +64,7 @@ func TestConformanceOnCluster(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), redislock.Config{}, 200) })
+	t.Run("after", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200) })
 }
 
 // retried takes key and releases it, over the failures that a failover brings.

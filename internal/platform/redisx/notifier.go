@@ -103,11 +103,11 @@ func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, l
 // Listen makes pushes for the process arrive. It does not block.
 func (n *Notifier) Listen(ctx context.Context) {
 	n.opened.Do(func() {
-		ctx, n.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		n.ended = make(chan struct{})
+		subscribed, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		n.cancel, n.ended = cancel, make(chan struct{})
 		go func() { // until Close, or the client is closed
 			defer close(n.ended)
-			n.receive(ctx)
+			n.receive(subscribed)
 		}()
 	})
 }
