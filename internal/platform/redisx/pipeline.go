@@ -86,7 +86,7 @@ func (p *pipeline) flush(ctx context.Context) {
 		p.queue = nil
 		p.running = len(batch) > 0
 		p.mu.Unlock()
-		if !p.running {
+		if len(batch) == 0 {
 			return
 		}
 		p.send(ctx, batch)
