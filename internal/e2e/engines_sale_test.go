@@ -26,6 +26,7 @@ type midSale struct {
 	client *http.Client
 	stalls *stallDetector
 	stop   func()
+	lossy  bool // an acknowledged order may be gone
 
 	mu      sync.Mutex
 	placed  map[string][]time.Time // by SKU and by instance
@@ -125,12 +126,16 @@ func (s *midSale) buy(ctx context.Context, i int, sku, customer, key string) (id
 
 // read reads an order that another instance has acknowledged.
 func (s *midSale) read(ctx context.Context, i int, id string) {
-	if a, _ := s.insist(ctx, i, http.MethodGet, "/api/v1/orders/"+id, ""); a.status != http.StatusOK {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+	a, _ := s.insist(ctx, i, http.MethodGet, "/api/v1/orders/"+id, "")
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.status != http.StatusOK && !s.gone(a) {
 		s.odd = "an order that another instance has acknowledged: " + a.String()
 	}
 }
+
+// gone reports whether an answer says that there is no such order, where orders may be lost. It requires mu.
+func (s *midSale) gone(a answer) bool { return s.lossy && a.status == http.StatusNotFound }
 
 // pay pays for an order, unless it has expired.
 func (s *midSale) pay(ctx context.Context, i int, id string) {
@@ -142,7 +147,7 @@ func (s *midSale) pay(ctx context.Context, i int, id string) {
 		r := s.orders[id]
 		r.paid = true
 		s.orders[id] = r
-	case !strings.Contains(a.body, `"EXPIRED"`):
+	case !strings.Contains(a.body, `"EXPIRED"`) && !s.gone(a):
 		s.odd = a.String()
 	}
 }

@@ -23,7 +23,8 @@ import (
 func TestSwitchOverBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		old, successor := testbedtest.StartReplicated(t)
+		servers := testbedtest.StartReplicated(t, 2, nil)
+		old, successor := servers[0], servers[1]
 		proxy := testbedtest.StartProxy(t, old.Addr())
 		address := url.URL{Scheme: "mysql", User: url.UserPassword("seller", "secret"), Host: proxy.Addr(), Path: testbed.DefaultDatabase}
 		s := open(t, address.String(), "one")
