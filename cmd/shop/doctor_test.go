@@ -273,7 +273,8 @@ func TestDoctorOfBadLockServices(t *testing.T) {
 // Each host of a list has a line with its role, or says why it has none. An order can be placed without that host.
 func TestDoctorNamesEachHost(t *testing.T) {
 	t.Parallel()
-	writer, replica := testbedtest.StartReplicated(t)
+	servers := testbedtest.StartReplicated(t, 2, nil)
+	writer, replica := servers[0], servers[1]
 	sentinel := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
 	database := "mysql://seller:secret@" + replica.Addr() + ",127.0.0.1:1," + writer.Addr() + "/" + testbed.DefaultDatabase
 	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", database); code != 0 {
