@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, etcd,
+# Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, postgres, etcd,
 # ZooKeeper, haproxy and the browser Chromium; with the argument pictures, a Chinese font as well.
 # Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
@@ -11,6 +11,7 @@ has redis-server || packages+=(redis-server)
 { has mariadbd && has mariadb-install-db; } || packages+=(mariadb-server)
 [[ -e /usr/lib/galera/libgalera_smm.so || -e /usr/lib64/galera-4/libgalera_smm.so ]] || packages+=(galera-4)
 has rsync || packages+=(rsync) # copies the data of a Galera node to another one
+has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || packages+=(postgresql)
 has etcd || packages+=(etcd-server)
 has haproxy || packages+=(haproxy)
 has chromium || has google-chrome || packages+=(chromium)
@@ -22,7 +23,7 @@ has java || packages+=(default-jre-headless)
 sudo=()
 ((EUID == 0)) || sudo=(sudo -n)
 if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
-	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb etcd zookeeper haproxy chromium), then run this again" >&2
+	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb postgresql etcd zookeeper haproxy chromium), then run this again" >&2
 	exit 1
 fi
 echo "installing ${packages[*]}" >&2
@@ -44,7 +45,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb etcd haproxy; do
+for service in redis-server mariadb postgresql etcd haproxy; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi

@@ -182,6 +182,7 @@ func (r *report) settings(is map[string]string, err error) {
 		{"transaction_isolation", "", ""},
 		{"innodb_flush_log_at_trx_commit", "1", "set it to 1: a machine that loses power loses orders of the last second"},
 		{"sync_binlog", "", ""},
+		{"flushed_commits", "on", "set fsync and synchronous_commit to on: a machine that loses power loses orders"},
 		{"journal_mode", "wal", "let an instance start once: it sets the mode"},
 		{"synchronous", "2", "open the file by shop"},
 	} {

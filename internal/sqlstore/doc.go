@@ -1,8 +1,8 @@
-// Package sqlstore stores stock and orders in SQL: SQLite in a file, or MariaDB and MySQL. It implements
+// Package sqlstore stores stock and orders in SQL: SQLite in a file, MariaDB and MySQL, or PostgreSQL. It implements
 // [order.Store] and [stock.Store]. No other package uses gorm or the schema.
 //
 // Statements are raw SQL: most need a lock, an index hint or the clock of their dialect, which gorm's clauses do not have.
-// gorm opens the database, expands lists of arguments and scans rows. Migrations are numbered files and 170 lines of
+// gorm expands lists of arguments and scans rows. Migrations are numbered files and 170 lines of
 // code, as every instance applies them at its start, under a lock, and alongside instances of the version before.
 //
 // # Transactions
@@ -79,6 +79,8 @@
 // after two seconds. The server ends transactions that are idle for two seconds. So a process that is paused inside a
 // transaction keeps no rows locked for longer. SQLite runs in WAL mode with BEGIN IMMEDIATE. Writers of one process
 // queue for its only write lock; writers of other processes wait at most one second at a time.
+//
+// PostgreSQL sessions have the same limits.
 //
 // On a Galera node no statements share a packet, because the node may roll a transaction back between two of them. A row
 // lock does not reach another node, so a transaction writes each row that guards its decision. Reads and transactions

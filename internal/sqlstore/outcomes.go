@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -95,9 +96,29 @@ func (s *Store) stored(ctx context.Context, ids ...string) (found map[string]ord
 	var rows []orderRow
 	err = s.inTx(ctx, func(tx *gorm.DB) error {
 		rows = nil
+		if s.engine.LocksPassInserts {
+			if err := s.awaitInserts(tx, ids); err != nil {
+				return err
+			}
+		}
 		return tx.Raw("SELECT * FROM orders"+s.engine.ByKey+" WHERE id IN ?"+s.engine.ForUpdate, ids).Scan(&rows).Error
 	})
 	return byID(rows), err
+}
+
+// awaitInserts waits until every transaction that has inserted orders with these ids has ended: a locking read would pass them. It
+// inserts them too, which waits, and undoes that.
+func (s *Store) awaitInserts(tx *gorm.DB, ids []string) error {
+	var c script
+	args := make([]any, 0, len(ids))
+	for _, id := range distinct(ids) {
+		args = append(args, id)
+	}
+	c.add("SAVEPOINT before_inserts")
+	c.insert("orders (id, customer_id, status, payment_id, created_at, expires_at)", "(?, '', '', '', 0, 0)", args)
+	c.texts[1] = s.engine.InsertNew(strings.TrimPrefix(c.texts[1], "INSERT INTO "))
+	c.add("ROLLBACK TO SAVEPOINT before_inserts")
+	return s.run(tx, &c)
 }
 
 // byID returns rows by the ids of their orders.

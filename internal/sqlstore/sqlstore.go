@@ -33,7 +33,7 @@ const (
 
 // Config configures a Store.
 type Config struct {
-	// URL is sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE.
+	// URL is sqlite:FILE, or mysql: or postgres://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
 
 	// Access is what a SQLite file is opened for; a server has its own rights. Default: AccessCreate.

@@ -27,7 +27,17 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestMariaDB(t *testing.T) {
 	t.Parallel()
-	s := store{engine: sqldb.MariaDB(), address: testbedtest.Database(t)}
+	server(t, store{engine: sqldb.MariaDB(), address: testbedtest.Database(t)})
+}
+
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server(t, store{engine: sqldb.PostgreSQL(), address: testbedtest.Postgres(t)})
+}
+
+// server runs the conformance tests on a store that a network can cut off.
+func server(t *testing.T, s store) {
+	t.Helper()
 	s.create(t)
 	h := s.harness()
 	h.Behind = func(t testing.TB, group string) (clustertest.Instance, clustertest.Link) {
@@ -69,6 +79,8 @@ func TestInstance(t *testing.T) {
 		s := store{engine: sqldb.SQLite(), address: os.Getenv(addressVariable)}
 		if u, err := url.Parse(s.address); err == nil && u.Scheme == "mysql" {
 			s.engine = sqldb.MariaDB()
+		} else if u.Scheme == "postgres" {
+			s.engine = sqldb.PostgreSQL()
 		}
 		group := os.Getenv(groupVariable)
 		return s.instance(t, group, func(error) {}), group
@@ -88,6 +100,14 @@ func (s store) open(t testing.TB) *sql.DB {
 		db, err := sql.Open("sqlite", "file:"+s.address+"?_txlock=immediate&_pragma=busy_timeout(1000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)")
 		check(t, err)
 		db.SetMaxOpenConns(2)
+		t.Cleanup(func() { db.Close() })
+		return db
+	}
+	if s.engine.Name == "postgresql" {
+		d, err := sqldb.Open(t.Context(), s.address, sqldb.AccessCreate)
+		check(t, err)
+		db := sql.OpenDB(d.Single)
+		db.SetMaxOpenConns(3)
 		t.Cleanup(func() { db.Close() })
 		return db
 	}

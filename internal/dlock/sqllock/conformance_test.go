@@ -34,6 +34,13 @@ func TestMariaDB(t *testing.T) {
 	conformance(t, ttl, func(testing.TB) store { return s })
 }
 
+func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
+	s := store{engine: sqldb.PostgreSQL(), address: testbedtest.Postgres(t)}
+	s.create(t)
+	conformance(t, ttl, func(testing.TB) store { return s })
+}
+
 // TestMariaDBWithOtherSettings runs the conformance tests on a store that is configured otherwise. The usual size of
 // this is a history.
 func TestMariaDBWithOtherSettings(t *testing.T) {
@@ -119,6 +126,27 @@ func (s store) open(tb testing.TB) *sql.DB {
 		tb.Cleanup(func() { db.Close() })
 		return db
 	}
+	connector := s.connector(tb)
+	if s.wrap != nil {
+		connector = s.wrap(connector)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+// connector returns connections to a server, as a process has them.
+func (s store) connector(tb testing.TB) driver.Connector {
+	tb.Helper()
+	if s.engine.Name == "postgresql" {
+		d, err := sqldb.Open(tb.Context(), s.address, sqldb.AccessCreate)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		return d.Single
+	}
 	u, err := url.Parse(s.address)
 	if err != nil {
 		tb.Fatal(err)
@@ -136,18 +164,11 @@ func (s store) open(tb testing.TB) *sql.DB {
 	if s.change != nil {
 		s.change(c)
 	}
-	var connector driver.Connector
-	if connector, err = mysql.NewConnector(c); err != nil {
+	connector, err := mysql.NewConnector(c)
+	if err != nil {
 		tb.Fatal(err)
 	}
-	if s.wrap != nil {
-		connector = s.wrap(connector)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(16)
-	db.SetMaxIdleConns(16)
-	tb.Cleanup(func() { db.Close() })
-	return db
+	return connector
 }
 
 // create creates the table, twice as any instance may, and returns a pool.

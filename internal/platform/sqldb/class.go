@@ -78,7 +78,7 @@ func classify(err error) (c Class, answered bool) {
 	if err == nil {
 		return None, false
 	}
-	for _, of := range []func(error) (Class, bool){mysqlClass, sqliteClass} {
+	for _, of := range []func(error) (Class, bool){mysqlClass, postgresClass, sqliteClass} {
 		if c, answered := of(err); answered {
 			return c, true
 		}

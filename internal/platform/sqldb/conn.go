@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// serverConnector opens connections to MariaDB or MySQL, whose driver sends all arguments as text.
+// serverConnector opens connections to MariaDB, MySQL or PostgreSQL, which get all arguments as text.
 //
 // The connections of a generation lead to one of the hosts: number G modulo the number of hosts. A server may be demoted,
 // when new connections have to lead to its successor: another host, or another server behind the same address. If it
@@ -35,7 +35,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
 		if err == nil {
 			c.latest.CompareAndSwap(latest, generation)
-			return &serverConn{mysqlConn: conn.(mysqlConn), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
+			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		if len(c.hosts) == 1 {
 			return nil, err
@@ -61,8 +61,8 @@ type baseConn interface {
 	driver.Pinger
 }
 
-// mysqlConn is what database/sql uses of a connection to a server.
-type mysqlConn interface {
+// serverSession is what database/sql uses of a connection to a server.
+type serverSession interface {
 	baseConn
 	driver.SessionResetter
 	driver.Validator
@@ -71,7 +71,7 @@ type mysqlConn interface {
 
 // serverConn is a connection of serverConnector. database/sql uses it in one goroutine at a time.
 type serverConn struct {
-	mysqlConn
+	serverSession
 
 	of         serverConnector
 	generation int64
@@ -99,7 +99,7 @@ func (c *serverConn) sent(err error) error {
 // BeginTx implements [driver.ConnBeginTx].
 func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (driver.Tx, error) {
 	if !c.of.scripts || options != (driver.TxOptions{}) {
-		if _, err := c.mysqlConn.BeginTx(ctx, options); err != nil {
+		if _, err := c.serverSession.BeginTx(ctx, options); err != nil {
 			return nil, err
 		}
 	} else {
@@ -110,13 +110,13 @@ func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (dri
 
 // ExecContext implements [driver.ExecerContext].
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	result, err := c.mysqlConn.ExecContext(ctx, c.begin(query), args)
+	result, err := c.serverSession.ExecContext(ctx, c.begin(query), args)
 	return result, c.sent(err)
 }
 
 // QueryContext implements [driver.QueryerContext].
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.mysqlConn.QueryContext(ctx, c.begin(query), args)
+	rows, err := c.serverSession.QueryContext(ctx, c.begin(query), args)
 	return rows, c.sent(err)
 }
 
@@ -124,16 +124,16 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 func (c *serverConn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
 	if c.pending {
 		c.pending = false
-		if _, err := c.mysqlConn.BeginTx(ctx, driver.TxOptions{}); err != nil {
+		if _, err := c.serverSession.BeginTx(ctx, driver.TxOptions{}); err != nil {
 			return nil, err
 		}
 	}
-	return c.mysqlConn.PrepareContext(ctx, query)
+	return c.serverSession.PrepareContext(ctx, query)
 }
 
 // IsValid implements [driver.Validator]: database/sql asks when a connection returns to the pool.
 func (c *serverConn) IsValid() bool {
-	return c.generation == c.of.latest.Load() && c.mysqlConn.IsValid()
+	return c.generation == c.of.latest.Load() && c.serverSession.IsValid()
 }
 
 // ResetSession implements [driver.SessionResetter]: database/sql calls it when a connection leaves the pool.
@@ -141,7 +141,7 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	if c.generation != c.of.latest.Load() {
 		return driver.ErrBadConn
 	}
-	return c.mysqlConn.ResetSession(ctx)
+	return c.serverSession.ResetSession(ctx)
 }
 
 // serverTx is a transaction of a serverConn.

@@ -1,4 +1,4 @@
-// Package sqldb is the seam to the engines of SQL: SQLite, MariaDB and MySQL. Packages that keep tables in a
+// Package sqldb is the seam to the engines of SQL: SQLite, MariaDB, MySQL and PostgreSQL. Packages that keep tables in a
 // [database/sql.DB] take an [Engine], and import no driver.
 //
 // Each engine has one file with everything in which it differs: how connections are opened, with the session settings
@@ -20,8 +20,8 @@ import (
 
 // Engine is what differs between the engines. A suffix of a table follows its name, or its alias, in a FROM.
 type Engine struct {
-	Name    string // sqlite, mariadb, mysql or galera
-	Dialect string // sqlite or mysql: engines with the same types and migrations
+	Name    string // sqlite, mariadb, mysql, galera or postgresql
+	Dialect string // sqlite, mysql or postgresql: engines with the same types and migrations
 	Facts
 
 	Now    string // expression: microseconds since 1970, when the statement began, whatever the time zone
@@ -63,6 +63,7 @@ type Facts struct {
 	OneWriter            bool // only one transaction writes at a time, so rows are not locked
 	Returning            bool // INSERT and UPDATE can return columns; otherwise LAST_INSERT_ID does
 	RowValues            bool // conditions on several columns in parentheses use an index
+	LocksPassInserts     bool // a locking read does not wait for rows that others have inserted and not committed
 
 	Connections int           // default size of a pool
 	InsertRows  int           // in one INSERT
@@ -165,7 +166,7 @@ type Database struct {
 	Unhurried driver.Connector // for statements that take as long as the tables are large
 }
 
-// Open finds out what is at url, which is sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE. It fails, naming the
+// Open finds out what is at url, which is sqlite:FILE, or mysql: or postgres://USER:PASSWORD@HOST:PORT/DATABASE. It fails, naming the
 // address, when a server does not answer before ctx ends, or has settings that no session can change and with which
 // the code would not work. Of several hosts, HOST:PORT,HOST:PORT, one has to answer, and connections lead to the first that
 // is not read-only.
@@ -182,12 +183,14 @@ func Open(ctx context.Context, url string, access Access) (*Database, error) {
 		return d, nil
 	case "mysql":
 		return openMySQL(ctx, url)
+	case "postgres":
+		return openPostgres(ctx, url)
 	}
 	return nil, errEngine
 }
 
 // errEngine does not repeat the URL, which may hold a password.
-var errEngine = errors.New("database: want sqlite:FILE or mysql://USER:PASSWORD@HOST:PORT/DATABASE")
+var errEngine = errors.New("database: want sqlite:FILE, mysql://USER:PASSWORD@HOST:PORT/DATABASE or postgres://USER:PASSWORD@HOST:PORT/DATABASE")
 
 // ValidURL reports what is wrong with the form of a database URL, without asking whether anything is there.
 func ValidURL(url string) (err error) {
@@ -196,6 +199,8 @@ func ValidURL(url string) (err error) {
 		_, err = openSQLite(rest, AccessCreate)
 	case "mysql":
 		_, _, _, err = parseMySQL(url)
+	case "postgres":
+		_, _, _, err = parsePostgres(url)
 	default:
 		err = errEngine
 	}

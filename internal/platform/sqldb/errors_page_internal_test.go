@@ -1,6 +1,7 @@
 package sqldb
 
 import (
+	"maps"
 	"os"
 	"regexp"
 	"strconv"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // names are those of classes in docs/reference/errors-of-stores.md.
@@ -27,6 +29,21 @@ func TestErrorsPage(t *testing.T) {
 	provoked, err := os.ReadFile("provoke_test.go")
 	if err != nil {
 		t.Fatal(err)
+	}
+	ofPostgres, err := os.ReadFile("postgres_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := make(map[string]Class)
+	for _, m := range regexp.MustCompile(`(?m)^\| PostgreSQL \| (\w+) \| [^|]+ \| ([^|]+) \| ([^|]+) \| (yes|no) \|$`).FindAllStringSubmatch(string(text), -1) {
+		class := Classify(&pgconn.PgError{Code: m[1]})
+		found := strings.Contains(string(ofPostgres), `"`+m[1]+`": {sqldb.`)
+		if states[m[1]] = class; m[2] != string(class.Answer()) || m[3] != names[class] || found != (m[4] == "yes") {
+			t.Errorf("the page has %q; the code %s, %s; provoked: %v", m[0], class.Answer(), names[class], found)
+		}
+	}
+	if !maps.Equal(states, postgresClasses) {
+		t.Errorf("the page has %v of PostgreSQL, the code %v", states, postgresClasses)
 	}
 	server, file := make(map[uint16]bool), make(map[int]bool)
 	row := regexp.MustCompile(`(?m)^\| (MariaDB, MySQL|MariaDB|MySQL|SQLite) \| (\d+) \| [^|]+ \| ([^|]+) \| ([^|]+) \| (yes|no) \|$`)

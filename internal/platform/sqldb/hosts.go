@@ -109,13 +109,16 @@ type Host struct {
 
 // Hosts asks all servers of a URL for their roles, at once and for up to 2 s. A URL with one server, or of a file, has none.
 func Hosts(ctx context.Context, rawURL string) []Host {
-	c, addresses, _, err := parseMySQL(rawURL)
-	if err != nil || len(addresses) < 2 {
-		return nil
+	var hosts []host
+	if configs, addresses, _, err := parsePostgres(rawURL); strings.HasPrefix(rawURL, "postgres:") && err == nil {
+		hosts = postgresHosts(configs, addresses, postgresTimeout, nil)
+	} else if c, addresses, _, err := parseMySQL(rawURL); err == nil {
+		c.Params = map[string]string{mayWrite: mayWriteOnce}
+		if hosts, err = hostsOf(c, addresses); err != nil {
+			return nil
+		}
 	}
-	c.Params = map[string]string{mayWrite: mayWriteOnce}
-	hosts, err := hostsOf(c, addresses)
-	if err != nil {
+	if len(hosts) < 2 {
 		return nil
 	}
 	found := make([]Host, len(hosts))

@@ -125,11 +125,12 @@ func parseMySQL(rawURL string) (c *mysqldriver.Config, hosts []string, address s
 func explained(err error, secure bool) error {
 	e, answered := errors.AsType[*mysqldriver.MySQLError](err)
 	_, network := errors.AsType[net.Error](err)
+	postgres, _ := postgresClass(err)
 	hint := storeurl.Hint(err)
 	switch {
-	case answered && (e.Number == 1045 || e.Number == 3159):
+	case answered && (e.Number == 1045 || e.Number == 3159), postgres == Denied:
 		hint = "check the user, the password, and whether the server demands tls-ca=FILE, or tls-cert=FILE and tls-key=FILE too"
-	case errors.Is(err, mysqldriver.ErrNoTLS):
+	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
 		hint = "switch TLS on in the server, or take its parameters out of the URL"
 	case !answered && !network && hint == "" && secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"

@@ -78,7 +78,8 @@ func (c *child) exited(d time.Duration) bool {
 func (c *child) kill() {
 	killGroup(c.cmd.Process.Pid)
 	c.guard.release()
-	_ = c.cmd.Wait() // An exit by signal is what was asked for.
+	_ = c.cmd.Wait()      // An exit by signal is what was asked for.
+	c.exited(stopTimeout) // Those of PostgreSQL leave the group, and end by themselves.
 	_ = c.gone.Close()
 }
 

@@ -91,12 +91,12 @@ func synced(ctx context.Context, db *sql.DB) error {
 	return expect("state of the node", state, "Synced")
 }
 
-// ownedByMySQL gives folders to the user whom root has to run a node as: the state transfer fails as root.
-func ownedByMySQL(parent string, folders ...string) error {
+// ownedBy gives folders to the user whom root has to run a server as: PostgreSQL and the state transfer of Galera refuse root.
+func ownedBy(name string, folders ...string) error {
 	if os.Getuid() != 0 {
 		return nil
 	}
-	u, err := user.Lookup("mysql")
+	u, err := user.Lookup(name)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func ownedByMySQL(parent string, folders ...string) error {
 	if err != nil {
 		return err
 	}
-	for _, folder := range append([]string{parent}, folders...) {
+	for _, folder := range folders {
 		if err := os.Chown(folder, uid, -1); err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 )
 
@@ -21,10 +22,12 @@ func locate(name string) (string, error) {
 	if err == nil {
 		return path, nil
 	}
-	for _, folder := range []string{
+	versions, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // of Debian; the pattern is right
+	slices.Reverse(versions)
+	for _, folder := range append(versions, []string{
 		"/usr/sbin", "/usr/local/sbin", "/usr/libexec", "/usr/local/bin",
 		"/opt/homebrew/bin", "/opt/homebrew/opt/mariadb/bin",
-	} {
+	}...) {
 		if path, err := exec.LookPath(filepath.Join(folder, name)); err == nil {
 			return path, nil
 		}

@@ -64,7 +64,7 @@ func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) 
 		return err
 	}
 	if m.galera {
-		if err := ownedByMySQL(m.folder, tmp); err != nil {
+		if err := ownedBy("mysql", m.folder, tmp); err != nil {
 			return err
 		}
 	}

@@ -169,7 +169,7 @@ func (r *Room) lines() []*member {
 // returns no proxy for a file, for a group of servers, and for what needs TLS, whose certificate names the server.
 func between(ctx context.Context, address string) (*testbed.Proxy, string, error) {
 	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "redis" && u.Scheme != "mysql") || u.Port() == "" || strings.Contains(u.Host, ",") {
+	if err != nil || (u.Scheme != "redis" && u.Scheme != "mysql" && u.Scheme != "postgres") || u.Port() == "" || strings.Contains(u.Host, ",") {
 		return nil, address, nil //nolint:nilerr // what is no URL has no one server
 	}
 	p, err := testbed.NewProxy(ctx, u.Host)

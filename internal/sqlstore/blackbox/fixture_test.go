@@ -18,6 +18,16 @@ import (
 // engines runs f on every engine, each time with the URL of an empty database.
 func engines(t *testing.T, f func(t *testing.T, url string)) {
 	t.Helper()
+	formerEngines(t, f)
+	t.Run("postgresql", func(t *testing.T) {
+		t.Parallel()
+		f(t, testbedtest.Postgres(t))
+	})
+}
+
+// formerEngines is engines with those that have databases of versions before 15 of the schema.
+func formerEngines(t *testing.T, f func(t *testing.T, url string)) {
+	t.Helper()
 	t.Run("sqlite", func(t *testing.T) {
 		t.Parallel()
 		f(t, "sqlite:"+filepath.Join(t.TempDir(), "shop.db"))

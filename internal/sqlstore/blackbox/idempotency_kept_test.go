@@ -94,7 +94,11 @@ func TestScopesOfKeys(t *testing.T) {
 		}
 		other := keyed("POST /orders", "key", "")
 		other.Scope.Customer = ""
-		longest := keyed(string(make([]byte, 128)), string(make([]byte, 255)), "")
+		filler := "\x00"
+		if strings.HasPrefix(url, "postgres:") { // whose texts have no such byte
+			filler = "~"
+		}
+		longest := keyed(strings.Repeat(filler, 128), strings.Repeat(filler, 255), "")
 		for i, once := range []*idempotency.Request{
 			keyed("POST /orders", "key", ""), keyed("POST /orders", "Key", ""), keyed("POST /orders", "key ", ""),
 			keyed("post /orders", "key", ""), other, longest,

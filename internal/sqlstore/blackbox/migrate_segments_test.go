@@ -136,7 +136,7 @@ func (f foldable) end(t *testing.T) {
 // the fold is taken up again, and so is one that found another segmented SKU.
 func TestMigrationFoldsSegments(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, url string) {
+	formerEngines(t, func(t *testing.T, url string) {
 		f, db, sqlite := newFoldable(t, url), rawDB(t, url), url[:6] == "sqlite"
 		spread(t, db, sqlite)
 		if err := f.Migrate(t.Context()); err != nil {

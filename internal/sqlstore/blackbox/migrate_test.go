@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,8 +30,11 @@ func TestMigrationIsTakenUpAgain(t *testing.T) {
 			"DROP TABLE idempotency_keys", "DROP INDEX ledger_order ON ledger", "ALTER TABLE skus DROP COLUMN purchase_limit",
 			"DROP INDEX orders_customer_status ON orders", "DROP INDEX orders_customer ON orders", "ALTER TABLE orders DROP COLUMN reason",
 		}
-		if raw.db.Name() == "sqlite" {
+		if raw.db.Name() != "mysql" {
 			undo[1], undo[3], undo[4] = "DROP INDEX ledger_order", "DROP INDEX orders_customer_status", "DROP INDEX orders_customer"
+		}
+		if raw.db.Name() == "postgresql" { // whose tables had all their columns from the start
+			undo = slices.DeleteFunc(undo, func(s string) bool { return strings.HasPrefix(s, "ALTER") })
 		}
 		for done := range len(undo) + 1 {
 			for _, statement := range append(slices.Clone(undo[:done]), "DELETE FROM schema_migrations WHERE version > 3") {

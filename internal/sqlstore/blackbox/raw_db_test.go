@@ -22,6 +22,9 @@ func rawDB(t *testing.T, rawURL string) *sql.DB {
 		t.Cleanup(func() { db.Close() })
 		return db
 	}
+	if strings.HasPrefix(rawURL, "postgres:") {
+		return testbedtest.OpenSQL(t, rawURL)
+	}
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		t.Fatal(err)

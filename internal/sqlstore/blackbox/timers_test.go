@@ -134,7 +134,7 @@ func TestLostReplyLeavesOneTimer(t *testing.T) {
 // Orders that were placed before there were timers get theirs with the schema.
 func TestMigrationSchedulesWhatIsOpen(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, url string) {
+	formerEngines(t, func(t *testing.T, url string) {
 		raw := new(handle)
 		before := open(t, url, "one", raw)
 		create(t, before, "a", "conditional", 4)

@@ -52,6 +52,17 @@ func TestStore(t *testing.T) {
 			},
 		})
 	})
+	t.Run("postgresql", func(t *testing.T) {
+		t.Parallel()
+		timeouttest.RunStore(t, timeouttest.StoreHarness{
+			RowLocks: true,
+			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
+			New: func(t *testing.T) timeouttest.StoreClient {
+				t.Helper()
+				return client(t, testbedtest.OpenSQL(t, testbedtest.Postgres(t)), sqldb.PostgreSQL())
+			},
+		})
+	})
 	// Neither how rows are counted, nor prepared statements, nor the time zone matter.
 	t.Run("mariadb otherwise", func(t *testing.T) {
 		t.Parallel()

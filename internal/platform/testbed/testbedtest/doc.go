@@ -4,9 +4,9 @@
 // first request, and the server ends with the binary. Tests are separated by keys of their own, and by a fresh
 // database each. If SHOP_TEST_REDIS (redis://HOST:PORT/0 or HOST:PORT) or SHOP_TEST_DATABASE
 // (mysql://USER:PASSWORD@HOST:PORT/DB) is set, tests use that server, and none is started. SHOP_TEST_ETCD
-// (HOST:PORT,...) does the same for Etcd.
+// (HOST:PORT,...) does the same for Etcd, and SHOP_TEST_POSTGRES (postgres://USER:PASSWORD@HOST:PORT/DB) for Postgres.
 //
-// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartGalera, StartEtcd, StartEtcdCluster and StartProxy serve tests
+// StartRedis, StartSentinel, StartCluster, StartMariaDB, StartGalera, StartPostgres, StartEtcd, StartEtcdCluster and StartProxy serve tests
 // that break things. Each call starts its own server, whatever the environment contains. The test may pause, kill and
 // restart it, and it is closed when the test ends.
 //

@@ -1,0 +1,230 @@
+package sqldb_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// postgres opens pools of the connections to a database.
+func postgres(t *testing.T, url string) (usual, unhurried *sql.DB) {
+	t.Helper()
+	d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usual, unhurried = sql.OpenDB(d.Usual), sql.OpenDB(d.Unhurried)
+	t.Cleanup(func() { usual.Close(); unhurried.Close() })
+	return usual, unhurried
+}
+
+// A session has the settings on which the code relies, whatever those of the server are.
+func TestSessionsOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{
+		"standard_conforming_strings": "off", "default_transaction_isolation": "serializable", "timezone": "Asia/Tokyo",
+		"bytea_output": "escape", "statement_timeout": "60000", "lock_timeout": "9000",
+	}})
+	usual, unhurried := postgres(t, server.URL())
+	for pool, limits := range map[*sql.DB][2]string{usual: {"3s", "2s"}, unhurried: {"0", "0"}} {
+		for setting, want := range map[string]string{
+			"standard_conforming_strings": "on", "transaction_isolation": "read committed", "timezone": "UTC", "bytea_output": "hex",
+			"idle_in_transaction_session_timeout": "2s", "statement_timeout": limits[0], "lock_timeout": limits[1],
+		} {
+			var got string
+			if err := pool.QueryRowContext(t.Context(), "SELECT current_setting(?)", setting).Scan(&got); err != nil || got != want {
+				t.Errorf("%s is %q, want %q; %v", setting, got, want, err)
+			}
+		}
+	}
+}
+
+// Arguments arrive as they are, and no text ends its quotes.
+func TestArgumentsOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	db, _ := postgres(t, testbedtest.Postgres(t))
+	text, number, bytes, none := `a'b\'c"?; -- $1 ü`, int64(-5), []byte{0, 255, '\''}, sql.NullString{}
+	if err := db.QueryRowContext(t.Context(), "SELECT ?, 3-?, CAST(? AS BYTEA), ?", text, number, bytes, none).Scan(&text, &number, &bytes, &none); err != nil ||
+		text != `a'b\'c"?; -- $1 ü` || number != 8 || string(bytes) != "\x00\xff'" || none.Valid {
+		t.Errorf("%q, %d, %q, %v, %v", text, number, bytes, none, err)
+	}
+	if _, err := db.ExecContext(t.Context(), "SELECT ?", "a\x00b"); !sqldb.Unchanged(err) {
+		t.Errorf("a zero byte: %v", err)
+	}
+	if _, err := db.ExecContext(t.Context(), "SELECT ?", 1, 2); err == nil {
+		t.Error("an argument too many was accepted")
+	}
+}
+
+// The server itself gives each error that docs/reference/errors-of-stores.md marks so.
+func TestErrorsOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{"max_connections": "12"}})
+	db, _ := postgres(t, server.URL())
+	exec := func(pool *sql.DB, statements ...string) (err error) {
+		conn, err := pool.Conn(t.Context())
+		for _, s := range statements {
+			if err != nil {
+				return err
+			}
+			_, err = conn.ExecContext(t.Context(), s)
+		}
+		return errors.Join(err, conn.Close())
+	}
+	if err := exec(db, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CONSTRAINT positive CHECK (n > 0))", "CREATE INDEX byn ON t (n)",
+		"INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE ROLE guest LOGIN"); err != nil {
+		t.Fatal(err)
+	}
+	guest, _ := postgres(t, strings.Replace(server.URL(), "shop@", "guest@", 1))
+	held := func(statements ...string) error {
+		tx, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(t.Context(), "UPDATE t SET n = 3 WHERE id = 1"); err != nil {
+			return err
+		}
+		return exec(db, statements...)
+	}
+	for code, c := range map[string]struct {
+		want    sqldb.Class
+		provoke func() error
+	}{
+		"23505": {sqldb.Duplicate, func() error { return exec(db, "INSERT INTO t VALUES (1, 1)") }},
+		"42703": {sqldb.NoSchema, func() error { return exec(db, "SELECT z FROM t") }},
+		"42P01": {sqldb.NoSchema, func() error { return exec(db, "SELECT 1 FROM z") }},
+		"42701": {sqldb.Repeated, func() error { return exec(db, "ALTER TABLE t ADD COLUMN n INT") }},
+		"42710": {sqldb.Repeated, func() error { return exec(db, "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)") }},
+		"42P07": {sqldb.Repeated, func() error { return exec(db, "CREATE INDEX byn ON t (n)") }},
+		"42601": {sqldb.None, func() error { return exec(db, "SELECT FROM WHERE") }},
+		"42501": {sqldb.Denied, func() error { return exec(guest, "UPDATE t SET n = 2") }},
+		"28000": {sqldb.Denied, func() error { return refused(t, strings.Replace(server.URL(), "shop@", "nobody@", 1)) }},
+		"40001": {sqldb.Conflict, func() error {
+			return exec(db, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t", "ROLLBACK; UPDATE t SET n = n; BEGIN; "+
+				"DO $$BEGIN RAISE serialization_failure; END$$")
+		}},
+		"55P03": {sqldb.RowLocked, func() error { return held("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT") }},
+		"57014": {sqldb.Late, func() error { return held(sqldb.PostgreSQL().Within("SELECT * FROM t FOR UPDATE", 9000000)) }},
+		"25006": {sqldb.ReadOnly, func() error { return exec(db, "SET default_transaction_read_only = on", "UPDATE t SET n = 2") }},
+		"57P01": {sqldb.Stopping, func() error { return exec(db, "SELECT pg_terminate_backend(pg_backend_pid())") }},
+		"53300": {sqldb.Starting, func() (err error) {
+			for range 12 {
+				conn, failed := guest.Conn(t.Context())
+				if err = failed; err != nil {
+					return err
+				}
+				defer conn.Close()
+			}
+			return nil
+		}},
+	} {
+		t.Run(code, func(t *testing.T) {
+			err := c.provoke()
+			e, ok := errors.AsType[*pgconn.PgError](err)
+			if !ok || e.Code != code || sqldb.Classify(err) != c.want {
+				t.Errorf("%v of class %v, want %s of class %v", err, sqldb.Classify(err), code, c.want)
+			}
+		})
+	}
+}
+
+// refused returns why a database cannot be opened.
+func refused(t *testing.T, url string) error {
+	t.Helper()
+	_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+	return err
+}
+
+// Connections lead to the host that accepts writes, and follow it. A COMMIT that has nothing to commit is none.
+func TestConnectionsLeadToTheWriterOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	a, b := testbedtest.StartPostgres(t, testbed.PostgresConfig{}), testbedtest.StartPostgres(t, testbed.PostgresConfig{})
+	demote := func(p *testbed.Postgres, on string) {
+		t.Helper()
+		_, admin := postgres(t, p.URL())
+		if _, err := admin.ExecContext(t.Context(), "BEGIN READ WRITE; ALTER DATABASE shop SET default_transaction_read_only = "+on+"; COMMIT"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leads := func(pool *sql.DB, to *testbed.Postgres) {
+		t.Helper()
+		var port string
+		if err := pool.QueryRowContext(t.Context(), "SHOW port").Scan(&port); err != nil || !strings.HasSuffix(to.Addr(), ":"+port) {
+			t.Errorf("port %s, want %s; %v", port, to.Addr(), err)
+		}
+	}
+	demote(a, "on")
+	pool, _ := postgres(t, "postgres://shop@"+a.Addr()+","+b.Addr()+"/shop")
+	leads(pool, b)
+	if hosts := sqldb.Hosts(t.Context(), "postgres://shop@"+a.Addr()+","+b.Addr()+"/shop"); len(hosts) != 2 || hosts[0].Role != "read-only" || hosts[1].Role != "writer" {
+		t.Errorf("%+v", hosts)
+	}
+	demote(a, "off")
+	if _, err := pool.ExecContext(t.Context(), "SET default_transaction_read_only = on"); err != nil {
+		t.Fatal(err)
+	}
+	demote(b, "on")
+	if _, err := pool.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); sqldb.Classify(err) != sqldb.ReadOnly {
+		t.Errorf("a write: %v", err)
+	}
+	leads(pool, a)
+	if err := a.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	demote(b, "off")
+	if err := sqldb.Await(t.Context(), func() error { return pool.PingContext(t.Context()) }); err != nil {
+		t.Error(err)
+	}
+	leads(pool, b)
+}
+
+// A COMMIT whose transaction was rolled back fails. Without a standby that must have it, a COMMIT has an unknown outcome, and nothing
+// ends its wait.
+func TestCommitsOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})
+	db, admin := postgres(t, server.URL())
+	ctx := t.Context()
+	begin := func(statement string) driver.Tx {
+		t.Helper()
+		tx, err := db.BeginTx(ctx, nil)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, statement)
+		}
+		if err != nil && statement != "SELECT 1 FROM z" {
+			t.Fatal(err)
+		}
+		return tx
+	}
+	if _, err := db.ExecContext(ctx, "CREATE TABLE t (n INT)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := begin("SELECT 1 FROM z").Commit(); !sqldb.Unchanged(err) {
+		t.Errorf("COMMIT of a failed transaction: %v", err)
+	}
+	for _, s := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'away'", "SELECT pg_reload_conf()"} {
+		if _, err := admin.ExecContext(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testbedtest.Eventually(t, "the server waits for its standby", func() bool {
+		var is string
+		return db.QueryRowContext(ctx, "SHOW synchronous_standby_names").Scan(&is) == nil && is == "away"
+	})
+	if err := begin("INSERT INTO t VALUES (1)").Commit(); sqldb.Classify(err) != sqldb.Lost {
+		t.Errorf("COMMIT without a standby: %v", err)
+	}
+	n := -1
+	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows are visible that no standby has, %v", n, err)
+	}
+}
