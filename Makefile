@@ -75,12 +75,15 @@ soak: servers ## Run the same tests at full size, group by group, and plant the 
 soak-group:
 	$(GOTEST) -p 2 -parallel $(or $(PARALLEL),4) $(if $(RUN),-run '$(RUN)') $(PACKAGES)
 
-# Tests of sales on engines with several servers.
+# Tests of sales on engines with several servers, and servers in place of redis-server that are newer than that of Debian.
 ENGINES := TestSaleOnThreeServers
+NEWER   := redis-8 valkey-9
 
 .PHONY: engines
-engines: servers ## Sell on each engine with several servers while these fail, and write the table; takes minutes.
+engines: servers ## Sell on each engine with several servers while these fail, and write the table; test newer servers, too; takes minutes.
 	for each in $(ENGINES); do SHOP_TEST_SOAK=1 $(MAKE) soak-group PACKAGES=./internal/e2e RUN="^$$each\$$$$" || exit 1; done
+	for each in $(NEWER); do tools/newer-servers.sh $$each && PATH="$(CURDIR)/.bin/servers/$$each:$$PATH" SHOP_TEST_REQUIRE=1 \
+		$(MAKE) test-redislock soak-group PACKAGES=./internal/e2e RUN='^TestSaleThroughFaultsOfALockService/(Sentinel|Cluster|Redlock)' || exit 1; done
 
 .PHONY: prose
 prose: .bin/vale ## Check the words of texts, comments and help: errors and warnings.
