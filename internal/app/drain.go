@@ -63,6 +63,13 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	server.BaseContext = func(net.Listener) context.Context { return requests }
+	var running sync.WaitGroup
+	next := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		running.Add(1)
+		defer running.Done()
+		next.ServeHTTP(w, r)
+	})
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -83,6 +90,7 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 		if err != nil {
 			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
 		}
+		running.Wait() // they end their transactions, which is bounded
 		return err
 	})
 	return g.Wait()
