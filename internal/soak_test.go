@@ -27,8 +27,8 @@ func TestSoakIsResumed(t *testing.T) {
 	}
 	write("Makefile", makefile)
 	write(".git/broken", "./internal/order/...")
-	commit := func() { in(t, dir, "git -c user.name=t -c user.email=t@example.com commit -qam change") }
-	commit()
+	const commit = "git -c user.name=t -c user.email=t@example.com commit -qam change"
+	in(t, dir, commit)
 	soak := func(wantCode int, args ...string) (asked []string, output string) {
 		write(".git/asked", "")
 		cmd := exec.CommandContext(t.Context(), "tools/soak.sh", args...)
@@ -49,8 +49,7 @@ func TestSoakIsResumed(t *testing.T) {
 	}
 	first, _ := soak(1)
 	tests := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(first, "\n"), -1)
-	e2e := filepath.Join(dir, "internal/e2e")
-	all := regexp.MustCompile(`(?m)^func Test\w+\(t `).FindAllString(in(t, e2e, "cat $(go list -f '{{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}')"), -1)
+	all := regexp.MustCompile(`(?m)^func Test\w+\(t `).FindAllString(in(t, filepath.Join(dir, "internal/e2e"), "cat $(go list -f '{{join .TestGoFiles \" \"}} {{join .XTestGoFiles \" \"}}')"), -1)
 	if len(all) == 0 || len(tests) != len(all) {
 		t.Errorf("%d tests of e2e are in groups, want %d", len(tests), len(all))
 	}
@@ -59,8 +58,7 @@ func TestSoakIsResumed(t *testing.T) {
 	}
 	write(".git/broken", "none")
 	write("docs/tour.md", "text\n")
-	in(t, dir, "git add -A")
-	commit()
+	in(t, dir, "git add -A && "+commit)
 	if last, _ := soak(0); len(last) != 1 {
 		t.Errorf("after a commit of texts: %q, want the one that failed", last)
 	}

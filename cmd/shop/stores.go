@@ -17,7 +17,7 @@ import (
 func storesVar(f *cli.Flags, s *fleet.StoresConfig) {
 	f.Group("Stores")
 	f.BoolVar(&s.All, "all", false, "start a real server of each kind that is installed and not named: MariaDB, Redis, five more for Redlock, ZooKeeper, etcd")
-	f.StringVar(&s.Database, "database", "", "`URL`: use the database at sqlite:FILE, mysql://USER:PASSWORD@HOST:3306/DB or postgres://USER:PASSWORD@HOST:5432/DB; of several hosts, HOST:PORT,HOST:PORT, the one that accepts writes")
+	f.StringVar(&s.Database, "database", "", "`URL`: use the database at sqlite:FILE, mysql://USER:PASSWORD@HOST:3306/DB or postgres://USER:PASSWORD@HOST/DB; of several hosts, HOST:PORT,HOST:PORT, the one that accepts writes")
 	f.DefaultText("database", "a temporary SQLite file")
 	f.StringVar(&s.Redis, "redis", "", "`URL`: use the Redis at redis://HOST:6379/0")
 	f.DefaultText("redis", "embedded in the program")

@@ -132,7 +132,7 @@ func (f *Flags) URLVar(p *string, name, value, usage string) {
 
 // DatabaseVar defines --database, which is where the stock and the orders are.
 func (f *Flags) DatabaseVar(p *string) {
-	f.StringVar(p, "database", app.DefaultDatabase, "`URL`: use the database at sqlite:FILE, mysql://USER:PASSWORD@HOST:3306/DB or postgres://USER:PASSWORD@HOST:5432/DB; of several hosts, HOST:PORT,HOST:PORT, the one that accepts writes")
+	f.StringVar(p, "database", app.DefaultDatabase, "`URL`: use the database at sqlite:FILE, mysql://USER:PASSWORD@HOST:3306/DB or postgres://USER:PASSWORD@HOST/DB; of several hosts, HOST:PORT,HOST:PORT, the one that accepts writes")
 }
 
 // variable returns the environment variable of a flag that has one.
