@@ -97,31 +97,35 @@ func (s *shop) Place(_ context.Context, p order.Purchase) (order.Order, error) {
 	return r.order, nil
 }
 
-// had returns how many units the customer has, whose orders nobody else places meanwhile.
+// had returns how many units the customer has, whose orders nobody else places meanwhile. It waits for orders that are late, as
+// they may be changed until then. Others become late while it waits.
 func (s *shop) had(customer string) (n int64) {
 	s.mu.Lock()
-	var orders []*row
-	for _, r := range s.rows {
-		if r.order.CustomerID == customer {
-			orders = append(orders, r)
-		}
-	}
-	s.mu.Unlock()
-	for _, r := range orders { // those that are late cannot be changed any more once they were locked
-		if now := time.Now(); s.flaw != uncounted && asOf(s.get(r), now).Status != s.get(r).Status {
-			r.lock <- struct{}{}
-			<-r.lock
-		}
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
-	for _, r := range orders {
-		if o := asOf(r.order, now); o.Status == order.Pending || o.Status == order.Confirmed {
-			n += o.Items[0].Quantity
+	ended := make(map[*row]bool) // which cannot be changed any more
+	for {
+		n = 0
+		var late *row
+		now := time.Now()
+		for _, r := range s.rows {
+			o := asOf(r.order, now)
+			switch {
+			case o.CustomerID != customer:
+			case s.flaw != uncounted && !ended[r] && o.Status != r.order.Status:
+				late = r
+			case o.Status == order.Pending, o.Status == order.Confirmed:
+				n += o.Items[0].Quantity
+			}
 		}
+		if late == nil {
+			return n
+		}
+		s.mu.Unlock()
+		late.lock <- struct{}{}
+		<-late.lock
+		ended[late] = true
+		s.mu.Lock()
 	}
-	return n
 }
 
 // change gives an order another status, if it is pending.
