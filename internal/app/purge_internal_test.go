@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// TestOldIdempotencyKeysArePurged when they are a day old, by the leader and nobody else.
+// TestOldIdempotencyKeysArePurged when they are a day old, only by the leader.
 func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	t.Parallel()
 	database := "sqlite:" + t.TempDir() + "/shop.db"
@@ -43,7 +43,7 @@ func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	}
 }
 
-// Orders are deleted by the leader and nobody else, when the retention is over. Such an order is not found, and the same request with its
+// Orders are deleted only by the leader, when the retention is over. Such an order is not found, and the same request with its
 // key is answered as before, and places no second order.
 func TestOldOrdersAreDeletedByTheLeader(t *testing.T) {
 	t.Parallel()

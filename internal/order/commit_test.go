@@ -164,7 +164,7 @@ func TestLockServiceKnownToBeAway(t *testing.T) {
 		t.Errorf("%v, want ErrLockAway", err)
 	}
 	if here.Calls.Load() != 0 || gone.Calls.Load() != 0 {
-		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that is away", here.Calls.Load(), gone.Calls.Load())
+		t.Errorf("asked for %d locks of the other SKU, and for %d of the service that does not respond", here.Calls.Load(), gone.Calls.Load())
 	}
 	if _, err := svc.Place(t.Context(), order.Purchase{Customer: "c1", Items: units(1, "a")}); err != nil || here.Calls.Load() != 1 {
 		t.Errorf("the other SKU alone: %v", err)

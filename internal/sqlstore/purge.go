@@ -73,7 +73,7 @@ func (s *Store) finalBefore(ctx context.Context, last orderRow, age time.Duratio
 	return rows, err
 }
 
-// purge deletes those of the orders that nobody else has locked, and that may go.
+// purge deletes those orders that no other transaction has locked, and that may go.
 func (s *Store) purge(tx *gorm.DB, ids []string) (deleted int64, err error) {
 	var rows []orderRow
 	if err := tx.Raw("SELECT id FROM orders o"+s.engine.ByKey+" WHERE id IN ? ORDER BY id"+s.engine.SkipLocked, ids).Scan(&rows).Error; err != nil || len(rows) == 0 {

@@ -54,7 +54,7 @@ func (l *Locker) RaiseCounter(ctx context.Context, key string, atLeast uint64) e
 	return err
 }
 
-// manage runs a script about key, whoever holds it.
+// manage runs a script about key, without a lease of it.
 func (l *Locker) manage(ctx context.Context, what string, s redisx.Script, key, first string) (any, error) {
 	err := redisx.CheckKey(key)
 	var reply any

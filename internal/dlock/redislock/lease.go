@@ -35,7 +35,7 @@ func (l *Locker) receive(id, payload string) {
 func (l *Locker) release(ctx context.Context, held []dlock.Held) error {
 	errs := make([]error, len(held))
 	for i, r := range l.runAll(ctx, l.calls, releaseScript, held, value) {
-		if errs[i] = verdict(held[i], r); r.Err != nil { // lost, or refused for now: nobody else releases the lock before its TTL
+		if errs[i] = verdict(held[i], r); r.Err != nil { // lost, or refused for now: nothing else releases the lock before its TTL
 			l.abandon(ctx, held[i].Key, held[i].Fence.Owner)
 		}
 	}

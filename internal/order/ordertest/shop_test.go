@@ -97,7 +97,7 @@ func (s *shop) Place(_ context.Context, p order.Purchase) (order.Order, error) {
 	return r.order, nil
 }
 
-// had returns how many units the customer has, whose orders nobody else places meanwhile. It waits for orders that are late, as
+// had returns how many units the customer has, while no other call places an order of that customer. It waits for orders that are late, as
 // they may be changed until then. Others become late while it waits.
 func (s *shop) had(customer string) (n int64) {
 	s.mu.Lock()

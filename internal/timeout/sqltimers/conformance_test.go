@@ -19,65 +19,39 @@ import (
 
 func TestStore(t *testing.T) {
 	t.Parallel()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		timeouttest.RunStore(t, timeouttest.StoreHarness{
-			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
-			New: func(t *testing.T) timeouttest.StoreClient {
+	for _, c := range []struct {
+		name   string
+		engine *sqldb.Engine
+		open   func(t *testing.T) *sql.DB
+	}{
+		{"sqlite", sqldb.SQLite(), func(t *testing.T) *sql.DB { return openSQLite(t, "_txlock=immediate&"+pragmas) }},
+		// Without it database/sql begins transactions that take the write lock late.
+		{"sqlite deferred", sqldb.SQLite(), func(t *testing.T) *sql.DB { return openSQLite(t, pragmas) }},
+		{"mariadb", sqldb.MariaDB(), func(t *testing.T) *sql.DB { return openMariaDB(t, testbedtest.Database(t), nil) }},
+		{"postgresql", sqldb.PostgreSQL(), func(t *testing.T) *sql.DB { return testbedtest.OpenSQL(t, testbedtest.Postgres(t)) }},
+		// Neither how rows are counted, nor prepared statements, nor the time zone matter.
+		{"mariadb otherwise", sqldb.MariaDB(), func(t *testing.T) *sql.DB {
+			return openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
+				c.ClientFoundRows, c.InterpolateParams = false, false
+				c.Params["time_zone"] = "'+05:30'"
+			})
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			many := testbedtest.Size(4000, 10_000) // pages of 777, of each state
+			if c.engine.OneWriter {
+				many = testbedtest.Size(1000, 10_000) // in pure Go it is slow under the race detector
+			}
+			if c.name == "sqlite deferred" {
+				testbedtest.FullSize(t)
+			}
+			timeouttest.RunStore(t, timeouttest.StoreHarness{RowLocks: !c.engine.OneWriter, Many: many, New: func(t *testing.T) timeouttest.StoreClient {
 				t.Helper()
-				return client(t, openSQLite(t, "_txlock=immediate&"+pragmas), sqldb.SQLite())
-			},
+				return client(t, c.open(t), c.engine)
+			}})
 		})
-	})
-	// Without it database/sql begins transactions that take the write lock late.
-	t.Run("sqlite deferred", func(t *testing.T) {
-		t.Parallel()
-		testbedtest.FullSize(t)
-		timeouttest.RunStore(t, timeouttest.StoreHarness{
-			Many: testbedtest.Size(1000, 10_000), // in pure Go it is slow under the race detector
-			New: func(t *testing.T) timeouttest.StoreClient {
-				t.Helper()
-				return client(t, openSQLite(t, pragmas), sqldb.SQLite())
-			},
-		})
-	})
-	t.Run("mariadb", func(t *testing.T) {
-		t.Parallel()
-		timeouttest.RunStore(t, timeouttest.StoreHarness{
-			RowLocks: true,
-			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
-			New: func(t *testing.T) timeouttest.StoreClient {
-				t.Helper()
-				return client(t, openMariaDB(t, testbedtest.Database(t), nil), sqldb.MariaDB())
-			},
-		})
-	})
-	t.Run("postgresql", func(t *testing.T) {
-		t.Parallel()
-		timeouttest.RunStore(t, timeouttest.StoreHarness{
-			RowLocks: true,
-			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
-			New: func(t *testing.T) timeouttest.StoreClient {
-				t.Helper()
-				return client(t, testbedtest.OpenSQL(t, testbedtest.Postgres(t)), sqldb.PostgreSQL())
-			},
-		})
-	})
-	// Neither how rows are counted, nor prepared statements, nor the time zone matter.
-	t.Run("mariadb otherwise", func(t *testing.T) {
-		t.Parallel()
-		timeouttest.RunStore(t, timeouttest.StoreHarness{
-			RowLocks: true,
-			Many:     testbedtest.Size(4000, 10_000), // pages of 777, of each state
-			New: func(t *testing.T) timeouttest.StoreClient {
-				t.Helper()
-				return client(t, openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
-					c.ClientFoundRows, c.InterpolateParams = false, false
-					c.Params["time_zone"] = "'+05:30'"
-				}), sqldb.MariaDB())
-			},
-		})
-	})
+	}
 }
 
 const pragmas = "_pragma=busy_timeout(60000)&_pragma=journal_mode(WAL)&_pragma=synchronous(OFF)"
