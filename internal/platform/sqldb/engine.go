@@ -63,6 +63,7 @@ type Facts struct {
 	OneWriter            bool // only one transaction writes at a time, so rows are not locked
 	Returning            bool // INSERT and UPDATE can return columns; otherwise LAST_INSERT_ID does
 	RowValues            bool // conditions on several columns in parentheses use an index
+	LocksAsStored        bool // a statement locks rows as it finds them; only a locking read with an order locks them in that order
 	LocksPassInserts     bool // a locking read does not wait for rows that others have inserted and not committed
 
 	Connections int           // default size of a pool

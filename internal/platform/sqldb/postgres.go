@@ -22,7 +22,8 @@ func PostgreSQL() *Engine {
 	return &Engine{
 		Name: "postgresql", Dialect: "postgresql",
 		Facts: Facts{
-			Scripts: true, LocksReachAllWriters: true, Returning: true, RowValues: true, LocksPassInserts: true,
+			Scripts: true, LocksReachAllWriters: true, Returning: true, RowValues: true,
+			LocksAsStored: true, LocksPassInserts: true,
 			Connections: 32, InsertRows: 200, Idle: time.Minute,
 		},
 		Now: micros("statement_timestamp()"), Millis: "CAST(FLOOR(EXTRACT(EPOCH FROM statement_timestamp()) * 1000) AS BIGINT)",

@@ -65,7 +65,7 @@ func (s *Store) Redrive(ctx context.Context, kind string, ids []string) (redrive
 	var queries []*query
 	for chunk := range slices.Chunk(keysOf(kind, ids), keyChunk) {
 		q := s.engine.where(s.selectByKey(), chunk)
-		queries = append(queries, q.add(" AND state = ?"+s.engine.ForUpdate, timeout.Dead))
+		queries = append(queries, q.add(" AND state = ? ORDER BY kind, id"+s.engine.ForUpdate, timeout.Dead))
 	}
 	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
 		redriven = nil

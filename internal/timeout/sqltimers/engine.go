@@ -32,11 +32,18 @@ func (e engine) where(q *query, keys []key) *query {
 // update begins an UPDATE of the rows of a kind with identities, and adds the condition.
 func (e engine) update(assignments *query, kind string, ids []string) *query {
 	q := newQuery("UPDATE timeouts"+e.byKey()+" SET "+assignments.text.String(), assignments.args...)
+	if e.LocksAsStored {
+		return q.add(" WHERE kind = ? AND id IN (SELECT id FROM timeouts WHERE kind = ?", kind, kind).in("id", ids).add(" ORDER BY id" + e.ForUpdate + ")")
+	}
 	return q.add(" WHERE kind = ?", kind).in("id", ids)
 }
 
 // delete begins a DELETE of the rows with keys, of which there has to be one.
 func (e engine) delete(keys []key) *query {
+	if e.LocksAsStored {
+		q := newQuery("DELETE FROM timeouts WHERE (kind, id) IN (SELECT kind, id FROM timeouts")
+		return e.where(q, keys).add(" ORDER BY kind, id" + e.ForUpdate + ")")
+	}
 	if e.RowValues {
 		return e.where(newQuery("DELETE FROM timeouts"), keys)
 	}
