@@ -18,7 +18,11 @@ const (
 	retryPause = 150 * time.Millisecond // longest pause before another attempt to subscribe
 )
 
-var errSilent = errors.New("redisx: the connection for messages is silent")
+// Why a connection ends that has not failed.
+var (
+	errSilent = errors.New("redisx: the connection for messages is silent")
+	errMoved  = errors.New("redisx: the slot of the channel has moved to another node")
+)
 
 // Subscribe receives messages until ctx ends. For each connection it calls open, which subscribes to one channel. A
 // connection that breaks, or is silent for 3 s, is replaced and never repaired: go-redis repairs it and hides the
@@ -43,8 +47,8 @@ func Subscribe(ctx context.Context, open func() *redis.PubSub, handle func(messa
 	}
 }
 
-// receive passes what arrives on sub to handle. It closes sub and returns when the connection breaks or is silent, or when
-// ctx ends.
+// receive passes what arrives on sub to handle. It closes sub and returns when the connection breaks or is silent, when the
+// channel has another node, or when ctx ends.
 func receive(ctx context.Context, sub *redis.PubSub, handle func(message any)) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer sub.Close()
@@ -63,6 +67,9 @@ func receive(ctx context.Context, sub *redis.PubSub, handle func(message any)) e
 			return cmp.Or(context.Cause(ctx), err)
 		}
 		arrived.Store(true)
+		if s, ok := message.(*redis.Subscription); ok && s.Kind == "sunsubscribe" {
+			return errMoved
+		}
 		handle(message)
 	}
 }

@@ -25,6 +25,7 @@ func TestCluster(t *testing.T) {
 		}))
 	})
 	t.Run("shards spread over masters", func(t *testing.T) { shardsSpreadOverMasters(t, c) })
+	t.Run("moved slots", func(t *testing.T) { movedSlots(t, c) })
 	t.Run("failover", func(t *testing.T) { clusterFailover(t, c) })
 }
 
@@ -48,6 +49,20 @@ func shardsSpreadOverMasters(t *testing.T, c *testbed.Cluster) {
 			}
 		}
 	}
+}
+
+// movedSlots moves the slot of a shard, and with it the shard's channel. Messages arrive again.
+func movedSlots(t *testing.T, c *testbed.Cluster) {
+	t.Helper()
+	x, from := index(t, clusterClient(t, c), redisindex.Config{}), index(t, clusterClient(t, c), redisindex.Config{})
+	s := x.Shards("kind", partition)[0]
+	id, wake, at := idFor(t, from, s), x.Wake(s), farAway()
+	running(t, x)
+	expectWake(t, from, s, id, wake, &at)
+	if _, _, err := c.MoveSlots(t.Context(), 0); err != nil {
+		t.Fatal(err)
+	}
+	expectWake(t, from, s, id, wake, &at)
 }
 
 // clusterFailover kills a master: its shards are away meanwhile. Then all timers that Redis had
