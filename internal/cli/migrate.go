@@ -70,7 +70,7 @@ func openStoreAt(ctx context.Context, instance, database string, access sqlstore
 func migrateCommand() Command {
 	return Command{
 		Name: "migrate", Summary: "Bring the database schema up to date",
-		Details: "Several instances may run it at the same time. shop serve does the same at its start. After the command, its user needs neither CREATE nor ALTER. The command waits at most 2m.",
+		Details: "Several instances may run it at the same time. shop serve does the same at its start. After the command, instances need no right to change tables. On PostgreSQL, run it as the owner of the tables, with CREATE on the schema. The command waits at most 2m.",
 		Examples: []Example{
 			{"A new SQLite file", "shop migrate --create --database sqlite:shop.db"},
 			{"An existing database, after an upgrade of the program", "shop migrate --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},

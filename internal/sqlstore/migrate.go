@@ -62,8 +62,8 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.createVersions(ctx, conn); sqldb.Is(err, sqldb.Denied) {
-		return fmt.Errorf("the schema has version %d, and this program needs %d: run shop migrate as a user with SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER: %w",
-			current, s.latest(), err)
+		return fmt.Errorf("the schema has version %d, and this program needs %d: run shop migrate as %s: %w",
+			current, s.latest(), s.engine.Migrator, err)
 	} else if err != nil {
 		return err
 	}

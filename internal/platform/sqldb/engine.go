@@ -36,6 +36,7 @@ type Engine struct {
 	Session    string // query: the number of the session
 	Kill       string // ends the query of the session whose number is formatted in
 	Alter      string // needs the right to change the table that is formatted in, and changes nothing. A file has no rights
+	Migrator   string // who may run all migrations
 	Changed    string // ends an UPDATE, which then returns as now the time when it had locked the row, and changed: 0, or nothing, if it found none
 	ByKey      string // suffix of a table of which rows with known keys are locked, however few rows it has
 

@@ -37,7 +37,8 @@ func MySQL() *Engine {
 		Now: now, Millis: "(" + now + ") DIV 1000",
 		ForUpdate: " FOR UPDATE", SkipLocked: " FOR UPDATE SKIP LOCKED", NoWait: " FOR UPDATE NOWAIT",
 		ShareFree: " FOR SHARE SKIP LOCKED", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
-		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d", Alter: "ALTER TABLE %s",
+		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d",
+		Alter: "ALTER TABLE %s", Migrator: "a user with SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER",
 		Changed: "; SELECT ROW_COUNT() AS changed, " + present + " AS now",
 		// Without the name of the index a small table is read, and locked, as a whole.
 		ByKey:      " FORCE INDEX (PRIMARY)",

@@ -29,7 +29,8 @@ func PostgreSQL() *Engine {
 		Now: micros("statement_timestamp()"), Millis: "CAST(FLOOR(EXTRACT(EPOCH FROM statement_timestamp()) * 1000) AS BIGINT)",
 		ForUpdate: " FOR UPDATE", SkipLocked: " FOR UPDATE SKIP LOCKED", NoWait: " FOR UPDATE NOWAIT",
 		ShareFree: " FOR SHARE SKIP LOCKED", FirstJoin: "JOIN", Greatest: "GREATEST",
-		Session: "SELECT pg_backend_pid()", Kill: "SELECT pg_cancel_backend(%d)", Alter: "ALTER TABLE %s OWNER TO CURRENT_USER",
+		Session: "SELECT pg_backend_pid()", Kill: "SELECT pg_cancel_backend(%d)",
+		Alter: "ALTER TABLE %s SET WITHOUT OIDS", Migrator: "the owner of the tables, with CREATE on the schema", // no table has OIDs
 		Changed: " RETURNING 1 AS changed, " + micros("clock_timestamp()") + " AS now",
 		Locked: func(columns, from string) string { // columns are evaluated before the row is locked
 			return "SELECT locked.*, " + micros("clock_timestamp()") + " AS now FROM (SELECT " + columns + " FROM " + from + ") AS locked"

@@ -88,6 +88,38 @@ func TestMigrationWithoutRightsChangesNothing(t *testing.T) {
 	}
 }
 
+// On PostgreSQL a user who does not own the tables is refused, and a migration by the superuser leaves them to their owner.
+func TestMigrationKeepsTheOwnerOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})
+	as := func(user string) string { return strings.Replace(server.URL(), "shop@", user+"@", 1) }
+	admin := testbedtest.OpenSQL(t, server.URL())
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := admin.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec("CREATE ROLE owner LOGIN; CREATE ROLE seller LOGIN; GRANT CREATE ON SCHEMA public TO owner; " +
+		"ALTER DEFAULT PRIVILEGES FOR ROLE owner IN SCHEMA public GRANT " + rightsOfRows + " ON TABLES TO seller")
+	open(t, as("owner"), "migrate")
+	exec("DELETE FROM schema_migrations WHERE version > 10")
+	seller, err := sqlstore.Open(t.Context(), sqlstore.Config{URL: as("seller")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer seller.Close()
+	if err := seller.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "run shop migrate as the owner of the tables, with CREATE on the schema") {
+		t.Errorf("a user who is not the owner: %v", err)
+	}
+	open(t, server.URL(), "migrate")
+	var owners string
+	if err := admin.QueryRowContext(t.Context(), "SELECT STRING_AGG(DISTINCT tableowner, ',') FROM pg_tables WHERE schemaname = 'public'").Scan(&owners); err != nil || owners != "owner" {
+		t.Errorf("the tables belong to %s, %v", owners, err)
+	}
+	create(t, seller, "a", "conditional", 1)
+}
+
 // A user who lacks several rights is refused with the same one each time.
 func TestTriedWriteIsRefusedWithTheSameRight(t *testing.T) {
 	t.Parallel()
