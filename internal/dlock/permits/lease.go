@@ -128,7 +128,9 @@ func (l *Limiter) answered(ctx context.Context, sent time.Time, answer Division,
 		s.granted, s.target, s.permits = answer.Granted, answer.Target, answer.Permits
 		s.held, s.instances = answer.Held, max(1, answer.Instances)
 		s.until, s.seen = sent.Add(l.cfg.TTL*9/10), true
-		capacity = min(s.granted, s.target)
+		if time.Now().Before(s.until) { // or the lease has expired during the call
+			capacity = min(s.granted, s.target)
+		}
 	}
 	if !l.closing {
 		l.capacity = capacity
