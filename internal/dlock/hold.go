@@ -28,7 +28,8 @@ type Hold struct {
 	leases     []*Lease // those that have not ended
 	over       error    // why there will be no more of them
 	validUntil time.Time
-	expiry     *time.Timer // ends the hold at validUntil, no matter what any call to the store is doing
+	landed     <-chan struct{} // of the renewal that was in flight when the Renewer forgot the hold
+	expiry     *time.Timer     // ends the hold at validUntil, no matter what any call to the store is doing
 }
 
 // open adds a lease. It is called under mu, or before anybody else knows the hold.
@@ -120,9 +121,7 @@ func (h *Hold) Lose(err error) bool {
 	}
 	h.end(lost)
 	h.mu.Unlock()
-	if h.g.Renewer != nil {
-		h.g.Renewer.Forget(h)
-	}
+	h.forget()
 	for _, l := range leases {
 		if calls := l.settle(lost); len(calls) > 0 {
 			// This goroutine renews many grants, or delivers the messages of the store. It must not wait for
@@ -187,6 +186,18 @@ func (h *Hold) leaveAlone(l *Lease) error {
 	return nil
 }
 
+// forget ends the renewals. The channel is closed when the one that was in flight has ended; nil if there was none.
+func (h *Hold) forget() (landed <-chan struct{}) {
+	if h.g.Renewer == nil {
+		return nil
+	}
+	landed = h.g.Renewer.Forget(h)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.landed = cmp.Or(landed, h.landed)
+	return h.landed
+}
+
 // Free releases a grant that no lease holds. If that fails, the grant expires, or the backend retries.
 func (h *Hold) Free(ctx context.Context) { _ = h.give(ctx, h.g.Release) }
 
@@ -210,11 +221,7 @@ func (h *Hold) give(ctx context.Context, release func(context.Context) error) er
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), limit)
 	defer stop()
-	var landed <-chan struct{}
-	if h.g.Renewer != nil {
-		landed = h.g.Renewer.Forget(h)
-	}
-	if landed != nil {
+	if landed := h.forget(); landed != nil {
 		select {
 		case <-landed:
 		case <-ctx.Done(): // other leases want that renewal, or it ignores its context

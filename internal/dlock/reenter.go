@@ -41,7 +41,7 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 		if len(held) == 0 {
 			continue
 		}
-		if lease, err := c.hold.enter(ctx, held, len(keys)); lease != nil || err != nil {
+		if lease, err := c.hold.enter(ctx, held, keys); lease != nil || err != nil {
 			return lease, err
 		}
 	}
@@ -68,8 +68,8 @@ func (h *Hold) find(keys []string) []Held {
 	return slices.DeleteFunc(h.g.Held(), func(held Held) bool { return !slices.Contains(keys, held.Key) })
 }
 
-// enter adds a lease for held, and returns nil and nil if h was released.
-func (h *Hold) enter(ctx context.Context, held []Held, want int) (*Lease, error) {
+// enter adds a lease for held, if these are all of keys. It returns nil and nil if h was released.
+func (h *Hold) enter(ctx context.Context, held []Held, keys []string) (*Lease, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if lost, ok := h.over.(*LostError); ok { //nolint:errorlint // It is never wrapped.
@@ -78,7 +78,9 @@ func (h *Hold) enter(ctx context.Context, held []Held, want int) (*Lease, error)
 	switch {
 	case h.over != nil:
 		return nil, nil
-	case h.g.NoReentry, len(held) < want:
+	case h.g.NoReentry, slices.ContainsFunc(keys, func(key string) bool {
+		return !slices.ContainsFunc(held, func(h Held) bool { return h.Key == key })
+	}):
 		return nil, ErrReentry
 	}
 	return h.open(context.WithoutCancel(ctx), held), nil

@@ -42,6 +42,28 @@ func TestReleaseWaitsForARenewalInFlight(t *testing.T) {
 	})
 }
 
+// So does the Close of a Renewer, which loses the lease first.
+func TestCloseWaitsForARenewalInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log []string
+		g := grant(func(ctx context.Context) error {
+			<-ctx.Done()
+			time.Sleep(time.Second) // until the client notices
+			log = append(log, "renewal ended")
+			return ctx.Err()
+		})
+		g.Release = func(context.Context) error { log = append(log, "release sent"); return nil }
+		dlock.NewLease(t.Context(), g)
+		time.Sleep(ttl/3 + time.Second)
+		if err := g.Renewer.(*driver.Renewer).Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff([]string{"renewal ended", "release sent"}, log); diff != "" {
+			t.Errorf("order (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // A renewal that does not return must not hold Release back for ever. The store is not left with the grant: it is released
 // when the renewal has returned.
 func TestReleaseIsBounded(t *testing.T) {

@@ -116,7 +116,7 @@ func eachIsReentrant(ctx context.Context, t testing.TB, h Harness, key string) {
 	outer := each(ctx, t, l, []string{a, b}, a, b)
 	within, cancel := outer.Context(ctx)
 	defer cancel()
-	inner := each(within, t, l, []string{b}, b)
+	inner := each(within, t, l, []string{b, b}, b)
 	if inner.FenceOf(b) != outer.FenceOf(b) {
 		t.Errorf("fence = %v, want that of the outer lease: %v", inner.FenceOf(b), outer.FenceOf(b))
 	}
