@@ -167,7 +167,7 @@ func (r *report) settings(is map[string]string, err error) {
 		return
 	}
 	r.note("version", is["engine"]+" "+is["version"])
-	role := "writer"
+	role, change := "writer", "name the server that accepts writes, or end its read-only mode"
 	if state := is["wsrep_local_state_comment"]; state != "" && is["engine"] == "galera" {
 		role = "Galera node, " + state
 	}
@@ -175,19 +175,30 @@ func (r *report) settings(is map[string]string, err error) {
 	if demoted {
 		role = "read-only"
 	}
-	r.add("role", role, !demoted, Warn, "name the server that accepts writes, or end its read-only mode")
+	writers := 0
+	for _, c := range r.checks {
+		if c.Check == "host" && c.Value == "writer" {
+			writers++
+		}
+	}
+	several := writers > 1 && is["engine"] != "galera"
+	if several {
+		role, change = fmt.Sprintf("%d hosts accept writes", writers), "make all hosts but one read-only: each would sell all units"
+	}
+	r.add("role", role, !demoted && !several, Warn, change)
 	for _, s := range []struct{ name, want, change string }{
 		{"binlog_format", "", ""},
 		{"tx_isolation", "", ""},
 		{"transaction_isolation", "", ""},
 		{"innodb_flush_log_at_trx_commit", "1", "set it to 1: a machine that loses power loses orders of the last second"},
 		{"sync_binlog", "", ""},
-		{"flushed_commits", "on", "set fsync and synchronous_commit to on: a machine that loses power loses orders"},
+		{"fsync", "on", "set it to on: a machine that loses power loses the database"},
+		{"synchronous_commit", "on remote_apply remote_write", "set it to on: a machine that loses power, or a failover, loses orders"},
 		{"journal_mode", "wal", "let an instance start once: it sets the mode"},
 		{"synchronous", "2", "open the file by shop"},
 	} {
 		if value, ok := is[s.name]; ok {
-			r.add(s.name, value, s.want == "" || value == s.want, Warn, s.change)
+			r.add(s.name, value, s.want == "" || slices.Contains(strings.Fields(s.want), value), Warn, s.change)
 		}
 	}
 	if limit, err := strconv.Atoi(is["max_connections"]); err == nil {

@@ -68,6 +68,8 @@ func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	switch {
 	case version < 14: // which do not say whether they are standbys
 		err = settingError("the server is PostgreSQL " + conn.ParameterStatus("server_version") + ": want 14 or later")
+	case conn.ParameterStatus("server_encoding") != "UTF8":
+		err = settingError("the database has the encoding " + conn.ParameterStatus("server_encoding") + ": create it with ENCODING 'UTF8'")
 	case c.several && (conn.ParameterStatus("in_hot_standby") == "on" || conn.ParameterStatus("default_transaction_read_only") == "on"):
 		err = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server is read-only"}
 	}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// A PostgreSQL that would lose orders, or two that would sell them twice, are warnings. One that cannot store all texts is refused.
+func TestDoctorOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	server, other := testbedtest.StartPostgres(t, testbed.PostgresConfig{}), testbedtest.StartPostgres(t, testbed.PostgresConfig{})
+	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", server.URL()); code != 0 {
+		t.Fatal(stderr)
+	}
+	both := "postgres://shop@" + server.Addr() + "," + other.Addr() + "/shop"
+	for _, c := range []struct {
+		spoil, database string
+		want            []string
+		value, change   string
+	}{
+		{"ALTER ROLE shop SET synchronous_commit = on", server.URL(), nil, "", ""},
+		{"ALTER ROLE shop SET synchronous_commit = remote_apply", server.URL(), nil, "", ""},
+		{"ALTER ROLE shop SET synchronous_commit = local", server.URL(), []string{"database synchronous_commit warn"}, "local", "loses orders"},
+		{"ALTER ROLE shop SET synchronous_commit = off", server.URL(), []string{"database synchronous_commit warn"}, "off", "loses orders"},
+		{"ALTER ROLE shop RESET ALL", both, []string{"database role warn"}, "2 hosts accept writes", "each would sell all units"},
+		{
+			"CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0", "postgres://shop@" + server.Addr() + "/latin",
+			[]string{"database open fail"},
+			"the database has the encoding LATIN1", "create it with ENCODING 'UTF8'",
+		},
+	} {
+		if _, err := testbedtest.OpenSQL(t, server.URL()).ExecContext(t.Context(), c.spoil); err != nil {
+			t.Fatal(err)
+		}
+		code := 0
+		if slices.ContainsFunc(c.want, func(check string) bool { return strings.HasSuffix(check, "fail") }) {
+			code = 1
+		}
+		table, checks := doctor(t, code, "--database", c.database)
+		text := strings.Join(table, "\n")
+		if got := failures(checks); !slices.Equal(got, c.want) || !strings.Contains(text, c.value) || !strings.Contains(text, c.change) {
+			t.Errorf("%s: %q, want %q, %q and %q:\n%s", c.spoil, got, c.want, c.value, c.change, text)
+		}
+	}
+}
