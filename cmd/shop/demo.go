@@ -26,7 +26,7 @@ func demoCommand() cli.Command {
 		Exits: []cli.Exit{
 			{Code: 0, Meaning: "proved: the unsafe strategies oversold, and every other one was exact"},
 			{Code: 1, Meaning: "failed: a strategy that must be exact was not, or unpaid orders did not release their units once and on time"},
-			{Code: 3, Meaning: "inconclusive: the load was too weak to prove anything"},
+			{Code: 3, Meaning: "inconclusive: the load was too weak, or the instances did not respond"},
 		},
 		Define: func(f *cli.Flags) cli.Run {
 			c := &demo.Config{}

@@ -149,6 +149,19 @@ func TestDemoWithSnapshotIsolation(t *testing.T) {
 	proved(t, code, r, variants)
 }
 
+// The rows of the first demo's instances, which were killed, have not expired when the second demo begins.
+func TestDemoTwiceOnOneDatabase(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	for range 2 {
+		code, r := play(t, "--database", database, "--strategies", "naive,conditional", "--stock", "30")
+		proved(t, code, r, 2)
+		if want := []string{"shop-1", "shop-2", "shop-3"}; !slices.Equal(r.Cluster.Members, want) || !slices.Contains(want, r.Cluster.Leader) {
+			t.Errorf("the demo sells at %+v", r.Cluster)
+		}
+	}
+}
+
 func TestMutexSufficesForOneInstance(t *testing.T) {
 	t.Parallel()
 	code, r := play(t, "--instances", "1", "--strategies", "local", "--stock", "20")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
 	"example.com/shop/internal/platform/backoff"
@@ -17,21 +18,23 @@ type Cluster struct {
 	Members []string `json:"members"`
 	Leader  string   `json:"leader,omitempty"`
 	Term    uint64   `json:"term,omitempty"`
-
-	urls []string
 }
 
 // gathering is how long instances may take to know each other and to elect a leader.
 const gathering = 30 * time.Second
 
-// gather asks the first instance for the others, until it knows n members and their leader. When its time is over, it
-// returns the members that it knows. With n = 0 it asks once.
-func gather(ctx context.Context, s *buyers.Shop, n int) (c Cluster, err error) {
+// gather asks the first instance for the others, until the members are the instances at the URLs own, and one of them
+// leads. Dead instances of an earlier demo are members until their rows expire. When its time is over, it returns the
+// members that it knows. Without own it asks once.
+func gather(ctx context.Context, s *buyers.Shop, own []string) (Cluster, error) {
+	slices.Sort(own)
 	for end := time.Now().Add(gathering); ; {
-		if c, err = members(ctx, s); err != nil {
+		c, urls, err := members(ctx, s)
+		if err != nil {
 			return c, err
 		}
-		if n == 0 || len(c.Members) == n && c.Leader != "" || time.Now().After(end) {
+		slices.Sort(urls)
+		if len(own) == 0 || slices.Equal(urls, own) && slices.Contains(c.Members, c.Leader) || time.Now().After(end) {
 			return c, nil
 		}
 		if !backoff.Sleep(ctx, lookEvery) {
@@ -40,11 +43,11 @@ func gather(ctx context.Context, s *buyers.Shop, n int) (c Cluster, err error) {
 	}
 }
 
-// members asks once.
-func members(ctx context.Context, s *buyers.Shop) (c Cluster, err error) {
+// members asks once, and returns the base URLs of the members too.
+func members(ctx context.Context, s *buyers.Shop) (c Cluster, urls []string, err error) {
 	status, _, answer, err := s.Send(ctx, http.MethodGet, s.URLs()[0]+"/api/v1/cluster", nil)
 	if err != nil {
-		return c, err
+		return c, nil, err
 	}
 	var known struct {
 		Members []struct{ Name, Address string }
@@ -54,14 +57,14 @@ func members(ctx context.Context, s *buyers.Shop) (c Cluster, err error) {
 		}
 	}
 	if err := json.Unmarshal(answer, &known); err != nil || status != http.StatusOK {
-		return c, fmt.Errorf("ask for the members: status %d: %s", status, bytes.TrimSpace(answer))
+		return c, nil, fmt.Errorf("ask for the members: status %d: %s", status, bytes.TrimSpace(answer))
 	}
 	for _, m := range known.Members {
 		c.Members = append(c.Members, m.Name)
-		c.urls = append(c.urls, "http://"+m.Address)
+		urls = append(urls, "http://"+m.Address)
 	}
 	if known.Leader != nil {
 		c.Leader, c.Term = known.Leader.Name, known.Leader.Term
 	}
-	return c, nil
+	return c, urls, nil
 }

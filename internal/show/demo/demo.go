@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -69,7 +70,7 @@ func Run(ctx context.Context, c Config) (r Report, err error) {
 	if c.Strategies, err = d.choose(ctx); err != nil {
 		return Report{}, err
 	}
-	members, err := d.discover(ctx)
+	members, err := gather(ctx, d.shop, f.URLs()) // of a service that runs already, those it has
 	if err != nil {
 		return Report{}, err
 	}
@@ -112,28 +113,11 @@ func (d *demo) choose(ctx context.Context) ([]string, error) {
 	return d.Strategies, nil
 }
 
-// discover waits until the demo's own instances know each other, and has customers order at the addresses that these have. Of a
-// service that runs already it returns the members that there are.
-func (d *demo) discover(ctx context.Context) (Cluster, error) {
-	wanted := d.Instances
-	if d.URL != "" {
-		wanted = 0 // those there are
-	}
-	members, err := gather(ctx, d.shop, wanted)
-	if err != nil {
-		return Cluster{}, err
-	}
-	if d.URL == "" && len(members.urls) == d.Instances {
-		d.shop.URLs = func() []string { return members.urls } // by name, and not by a list
-	}
-	return members, nil
-}
-
 // openDatabase opens the database of the instances, to read it. One that no instance has prepared is refused before anything is sold.
-func openDatabase(ctx context.Context, url string) (*sqlstore.Store, error) {
+func openDatabase(ctx context.Context, database string) (*sqlstore.Store, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	books, err := sqlstore.Open(ctx, sqlstore.Config{URL: url, Instance: "demo", Connections: 2, Access: sqlstore.AccessRead})
+	books, err := sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: "demo", Connections: 2, Access: sqlstore.AccessRead})
 	if err != nil {
 		return nil, fmt.Errorf("%w: check --database", err)
 	}
@@ -186,7 +170,7 @@ func closing(err error, c io.Closer) error { return errors.Join(err, c.Close()) 
 
 // variant runs the sale of one strategy. An unsafe baseline gets several chances to oversell. A lock without fencing
 // tokens gets several chances not to. It may oversell on a machine that is paused beyond a lease. The result has the
-// number of repetitions. A sale that cannot be run is a result as well.
+// number of repetitions. A sale that cannot be run is a result as well; if no instance responds, it is inconclusive.
 func (d *demo) variant(ctx context.Context, strategy string) (variant Variant, err error) {
 	for try := 1; ; try++ {
 		if variant, err = d.sale(ctx, strategy, try); ctx.Err() != nil {
@@ -196,6 +180,9 @@ func (d *demo) variant(ctx context.Context, strategy string) (variant Variant, e
 			variant = Variant{
 				Strategy: strategy, Expected: expected(strategy, d.Instances), Stock: d.Stock, Attempts: d.Attempts,
 				Verdict: Broken, firstError: err.Error(),
+			}
+			if _, unanswered := errors.AsType[*url.Error](err); unanswered {
+				variant.Verdict = Inconclusive
 			}
 		}
 		variant.Repeated = try - 1

@@ -69,6 +69,9 @@ func TestVerdict(t *testing.T) {
 		{"naive=oversold redis=oversold", 3, Failed},
 		{"naive=exact redis=undersold", 3, Failed},
 		{"naive=oversold conditional=broken redis=exact", 3, Failed},
+		{"naive=oversold conditional=inconclusive redis=exact", 3, Inconclusive},
+		{"naive=inconclusive conditional=inconclusive", 3, Inconclusive},
+		{"naive=oversold conditional=inconclusive redis=broken", 3, Failed},
 	} {
 		var variants []Variant
 		for f := range strings.FieldsSeq(c.variants) {

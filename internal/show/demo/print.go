@@ -91,7 +91,7 @@ func (p *printer) variant(a Variant) {
 	if a.Errors > 0 {
 		p.note("%d attempts got neither yes nor no; the first: %s", a.Errors, a.firstError)
 	}
-	if a.InstancesHit < 2 && p.Instances > 1 {
+	if a.InstancesHit == 1 && p.Instances > 1 {
 		p.note("one instance answered everything, so nothing was shown about several")
 	}
 	if a.Expected == Exact && a.Verdict != Exact && len(a.broken) > 0 {
@@ -160,6 +160,10 @@ func (p *printer) report(r Report) error {
 	case Failed:
 		p.printf("FAILED: %s.\n", failure(r))
 	default:
+		if slices.ContainsFunc(r.Variants, func(a Variant) bool { return a.Verdict == Inconclusive }) {
+			p.printf("INCONCLUSIVE: the instances did not respond to every sale.\n")
+			break
+		}
 		p.printf("INCONCLUSIVE: no unsafe baseline oversold under this load, so the exact variants prove nothing. Try --attempts %d.\n", 4*p.Attempts)
 	}
 	if p.URL == "" && !p.Keep {

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// The verdicts of a variant and, the last three, of a run.
+// The verdicts of a variant and, the last three, of a run. An inconclusive variant is one whose instances did not respond.
 const (
 	Exact        = "exact"
 	Oversold     = "oversold"
@@ -140,6 +140,11 @@ func judge(strategy string, units, attempts, instances int, s buyers.Sale, a sto
 	return variant
 }
 
+// failed reports whether a strategy that must be exact was not.
+func (a Variant) failed() bool {
+	return !slices.Contains(baselines, a.Strategy) && a.Verdict != Exact && a.Verdict != Inconclusive
+}
+
 // verdict judges a run. The unsafe baselines must oversell, or the load was too weak to prove anything. All other
 // strategies must be exact, and unpaid orders must expire. On a single instance, local is no unsafe baseline.
 func verdict(r Report) string {
@@ -149,13 +154,11 @@ func verdict(r Report) string {
 	controlled := false
 	weak := false
 	for _, a := range r.Variants {
-		if !slices.Contains(baselines, a.Strategy) {
-			if a.Verdict != Exact {
-				return Failed
-			}
-			continue
+		if a.failed() {
+			return Failed
 		}
-		if a.Strategy == "local" && r.Instances < 2 {
+		weak = weak || a.Verdict == Inconclusive
+		if !slices.Contains(baselines, a.Strategy) || a.Strategy == "local" && r.Instances < 2 {
 			continue
 		}
 		controlled = true
