@@ -72,7 +72,7 @@ func (s *Store) lateRows(tx *gorm.DB, ids iter.Seq[string]) (rows []orderRow, er
 	return rows, nil
 }
 
-// oneOrderOf are the order with an id, which may be any if it is empty.
+// oneOrderOf is the order with an id, if it is of a customer; all are of an empty one.
 const oneOrderOf = "orders o WHERE id = ? AND ? IN ('', customer_id)"
 
 // orderRow reads the row of an order through db, which may be a transaction, and the time. A query that locks keeps others

@@ -87,9 +87,11 @@ func (c *serverConn) begin(query string) string {
 }
 
 // sent says that the outcome of a statement is err. A statement that was skipped is about to be prepared, and was not
-// sent. If the server is read-only or accepts no work, the next generation begins.
+// sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
+// read-only or accepts no work, the next generation begins.
 func (c *serverConn) sent(err error) error {
-	c.pending = c.pending && errors.Is(err, driver.ErrSkip)
+	p, ok := c.serverSession.(*postgresConn)
+	c.pending = c.pending && (errors.Is(err, driver.ErrSkip) || ok && err != nil && p.conn.TxStatus() == 'I')
 	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 	}

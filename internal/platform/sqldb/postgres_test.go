@@ -187,6 +187,33 @@ func TestConnectionsLeadToTheWriterOfPostgreSQL(t *testing.T) {
 	leads(pool, b)
 }
 
+// A first statement that the server cannot read does not end the transaction: what follows is rolled back with it.
+func TestUnreadableStatementOfPostgreSQL(t *testing.T) {
+	t.Parallel()
+	db, _ := postgres(t, testbedtest.Postgres(t))
+	ctx := t.Context()
+	if _, err := db.ExecContext(ctx, "CREATE TABLE t (n INT)"); err != nil {
+		t.Fatal(err)
+	}
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO t ("); !sqldb.Unchanged(err) {
+		t.Errorf("half a statement: %v", err)
+	}
+	if _, err := tx.ExecContext(ctx, "INSERT INTO t VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	n := -1
+	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows after the rollback, %v", n, err)
+	}
+}
+
 // A COMMIT whose transaction was rolled back fails. Without a standby that must have it, a COMMIT has an unknown outcome, and nothing
 // ends its wait.
 func TestCommitsOfPostgreSQL(t *testing.T) {
