@@ -22,7 +22,7 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(l.on_hand, 0) AS ledger_on_hand,
   COALESCE(l.reserved, 0) AS ledger_reserved,
   COALESCE(o.open, 0) AS open,
-  COALESCE(o.sold, 0) + COALESCE(l.sold, 0) AS sold,
+  COALESCE(o.sold, 0) + COALESCE(f.quantity - f.on_hand, 0) AS sold,
   COALESCE(o.overdue, 0) AS overdue,
   COALESCE(o.strays, 0) AS strays,
   COALESCE(t.orders, 0) AS two_fates,
@@ -32,11 +32,11 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
 FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,
-    SUM(CASE WHEN movement = 'RESTOCK' THEN quantity - on_hand ELSE 0 END) AS sold,
-    SUM(on_hand) AS on_hand, SUM(reserved) AS reserved, MAX(id) AS last, COUNT(*) AS entries,
+    SUM(on_hand) AS on_hand, SUM(reserved) AS reserved, MIN(id) AS first, MAX(id) AS last, COUNT(*) AS entries,
     MAX(CASE WHEN movement = 'RESERVE' THEN fence END) AS fence
   FROM ledger {of ledger} GROUP BY sku
 ) l ON l.sku = s.sku
+LEFT JOIN ledger f ON f.id = l.first AND f.movement = 'RESTOCK' AND f.on_hand <= f.quantity
 LEFT JOIN (
   SELECT ol.sku, SUM(CASE WHEN o.status = 'PENDING' THEN ol.quantity ELSE 0 END) AS open,
     SUM(CASE WHEN o.status = 'CONFIRMED' THEN ol.quantity ELSE 0 END) AS sold,

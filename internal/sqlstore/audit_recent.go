@@ -196,7 +196,11 @@ func (s *Store) auditText(query string) string {
 func (s *Store) remember(ctx context.Context, right []checkpoint) error {
 	var later []string
 	for _, column := range []string{"version", "stocked", "on_hand", "reserved", "fence", "checked_at", "ledger_id"} { // the last, as MariaDB assigns one by one
-		later = append(later, column+" = CASE WHEN audits.ledger_id <= "+s.engine.Proposed("ledger_id")+" THEN "+s.engine.Proposed(column)+" ELSE audits."+column+" END")
+		proposed := s.engine.Proposed(column)
+		if column == "fence" { // entries with the latest tokens may have been deleted since
+			proposed = s.engine.Greatest + "(audits.fence, " + proposed + ")"
+		}
+		later = append(later, column+" = CASE WHEN audits.ledger_id <= "+s.engine.Proposed("ledger_id")+" THEN "+proposed+" ELSE audits."+column+" END")
 	}
 	for some := range slices.Chunk(right, maxRows) {
 		var c script

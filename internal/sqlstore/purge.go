@@ -10,6 +10,7 @@ import (
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/backoff"
+	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
 
@@ -29,6 +30,7 @@ func (s *Store) PurgeOrders(ctx context.Context, hold func(context.Context, time
 	if _, err := s.AuditRecent(ctx, ""); err != nil {
 		return 0, err
 	}
+	restocks := make(map[string]int64)
 	for _, status := range []order.Status{order.Confirmed, order.Cancelled, order.Expired, order.Rejected} {
 		for last := (orderRow{Status: string(status)}); ; {
 			old, err := s.finalBefore(ctx, last, age)
@@ -47,7 +49,7 @@ func (s *Store) PurgeOrders(ctx context.Context, hold func(context.Context, time
 						return err
 					}
 				}
-				deleted, err = s.purge(tx, slices.Collect(maps.Keys(byID(old))))
+				deleted, err = s.purge(tx, slices.Collect(maps.Keys(byID(old))), restocks)
 				return err
 			})
 			if err != nil {
@@ -62,19 +64,25 @@ func (s *Store) PurgeOrders(ctx context.Context, hold func(context.Context, time
 	return n, nil
 }
 
-// finalBefore returns orders that have the status of last, follow it by the end of their time, and ended more than age ago.
+// finalBefore returns orders that have the status of last, follow it by the end of their time, and ended more than age ago. Paid orders
+// of SKUs with a purchase limit are not among them.
 func (s *Store) finalBefore(ctx context.Context, last orderRow, age time.Duration) (rows []orderRow, err error) {
+	limited := ""
+	if last.Status == string(order.Confirmed) {
+		limited = " AND NOT EXISTS (SELECT 1 FROM order_lines ol JOIN skus s ON s.sku = ol.sku WHERE ol.order_id = orders.id AND s.purchase_limit > 0)"
+	}
 	err = s.retrying(ctx, func() error {
 		rows = nil
 		return s.db.WithContext(ctx).Raw("SELECT id, expires_at FROM orders"+s.engine.Index("orders_status")+
-			" WHERE status = ? AND expires_at < "+s.engine.Now+" - ? AND expires_at >= ? AND (expires_at > ? OR id > ?) ORDER BY expires_at, id LIMIT ?",
+			" WHERE status = ? AND expires_at < "+s.engine.Now+" - ? AND expires_at >= ? AND (expires_at > ? OR id > ?)"+limited+" ORDER BY expires_at, id LIMIT ?",
 			last.Status, age.Microseconds(), last.ExpiresAt, last.ExpiresAt, last.ID, perPurge).Scan(&rows).Error
 	})
 	return rows, err
 }
 
-// purge deletes those orders that no other transaction has locked, and that may go.
-func (s *Store) purge(tx *gorm.DB, ids []string) (deleted int64, err error) {
+// purge deletes those orders that no other transaction has locked, and that may go. restocks are the first entries of SKUs, by SKU,
+// as far as they are known; a SKU keeps it.
+func (s *Store) purge(tx *gorm.DB, ids []string, restocks map[string]int64) (deleted int64, err error) {
 	var rows []orderRow
 	if err := tx.Raw("SELECT id FROM orders o"+s.engine.ByKey+" WHERE id IN ? ORDER BY id"+s.engine.SkipLocked, ids).Scan(&rows).Error; err != nil || len(rows) == 0 {
 		return 0, err
@@ -83,16 +91,23 @@ func (s *Store) purge(tx *gorm.DB, ids []string) (deleted int64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	for _, l := range slices.Concat(slices.Collect(maps.Values(items))...) {
+		if restocks[l.SKU] == 0 {
+			if restocks[l.SKU], err = s.restock(tx, l.SKU); err != nil {
+				return 0, err
+			}
+		}
+	}
 	var end script
 	bought := make(map[int64]int64) // by the first entry of the SKU
 	// A statement for each row: MariaDB tends to read, lock and wait for all rows of a small table if it looks for several.
 	for _, id := range slices.Sorted(maps.Keys(items)) {
-		if slices.ContainsFunc(items[id], func(l settledLine) bool { return !l.isDone() }) {
+		if slices.ContainsFunc(items[id], func(l settledLine) bool { return restocks[l.SKU] == 0 || !l.isDone() }) {
 			continue
 		}
 		deleted++
 		for _, l := range items[id] {
-			bought[l.Stocked] += l.bought()
+			bought[restocks[l.SKU]] += l.bought()
 			end.add("DELETE FROM ledger WHERE id BETWEEN ? AND ? AND order_id = ? AND sku = ?", l.First, l.Last, id, l.SKU)
 			end.add("DELETE FROM order_lines WHERE order_id = ? AND sku = ?", id, l.SKU)
 		}
@@ -104,11 +119,24 @@ func (s *Store) purge(tx *gorm.DB, ids []string) (deleted int64, err error) {
 	return deleted, s.run(tx, &end)
 }
 
+// restock returns the first entry of a SKU, which is its RESTOCK; 0 if it has none.
+func (s *Store) restock(tx *gorm.DB, sku string) (id int64, err error) {
+	var first struct {
+		ID            int64
+		SKU, Movement string
+	}
+	// With sku = ? PostgreSQL would read the ledger from its beginning, in the order of id.
+	err = tx.Raw("SELECT id, sku, movement FROM ledger"+s.engine.Index("ledger_sku")+" WHERE sku >= ? ORDER BY sku, id LIMIT 1", sku).Scan(&first).Error
+	if first.SKU != sku || first.Movement != string(stock.Restock) {
+		return 0, err
+	}
+	return first.ID, err
+}
+
 // settledLine is an item of an order that is final, with what its ledger entries add up to.
 type settledLine struct {
 	OrderID, SKU, Status string
 	Quantity, Limited    int64
-	Stocked              int64 // the first entry of the SKU; 0: there is none
 	RightTo              int64 // the checkpoint of the SKU; 0: there is none
 	First, Last          int64 // entries of the order
 	OnHand, Reserved     int64 // their sums
@@ -124,7 +152,7 @@ func (l settledLine) bought() int64 {
 
 // isDone reports whether all invariants hold without the item.
 func (l settledLine) isDone() bool {
-	return l.Stocked > 0 && l.RightTo > 0 && l.Last <= l.RightTo && l.OnHand == -l.bought() && l.Reserved == 0 &&
+	return l.RightTo > 0 && l.Last <= l.RightTo && l.OnHand == -l.bought() && l.Reserved == 0 &&
 		(l.bought() == 0 || l.Limited == 0)
 }
 
@@ -132,7 +160,6 @@ func (l settledLine) isDone() bool {
 func (s *Store) settledLines(tx *gorm.DB, ids []string) (items map[string][]settledLine, err error) {
 	var lines []settledLine
 	err = tx.Raw("SELECT ol.order_id, ol.sku, o.status, ol.quantity, s.purchase_limit AS limited, COALESCE(a.ledger_id, 0) AS right_to,"+
-		" COALESCE((SELECT f.id FROM ledger f"+s.engine.Index("ledger_sku")+" WHERE f.sku = ol.sku AND f.movement = 'RESTOCK' ORDER BY f.id LIMIT 1), 0) AS stocked,"+
 		" COALESCE(MIN(l.id), 0) AS first, COALESCE(MAX(l.id), 0) AS last, COALESCE(SUM(l.on_hand), 0) AS on_hand, COALESCE(SUM(l.reserved), 0) AS reserved"+
 		" FROM orders o"+s.engine.ByKey+" "+s.engine.FirstJoin+" order_lines ol ON ol.order_id = o.id "+s.engine.FirstJoin+" skus s ON s.sku = ol.sku"+
 		" LEFT JOIN audits a ON a.sku = ol.sku LEFT JOIN ledger l"+s.engine.Index("ledger_order")+" ON l.order_id = o.id AND l.sku = ol.sku"+

@@ -319,3 +319,61 @@ func TestPurgeKeepsAnOrderThatContradictsItsEntries(t *testing.T) {
 		}
 	})
 }
+
+// Units that a later entry adds or hides are no units that deleted orders have bought, and an audit finds them.
+func TestAuditFindsAWrongRestock(t *testing.T) {
+	t.Parallel()
+	for _, units := range []int{3, -3} {
+		engines(t, func(t *testing.T, url string) {
+			raw := new(handle)
+			s := open(t, url, "one", raw)
+			create(t, s, "a", "conditional", 10)
+			if _, err := s.Restock(t.Context(), "a", 10, nil); err != nil {
+				t.Fatal(err)
+			}
+			for _, statement := range []string{
+				"UPDATE ledger SET on_hand = on_hand + ? WHERE id > (SELECT id FROM (SELECT MIN(id) AS id FROM ledger) f)",
+				"UPDATE skus SET on_hand = on_hand + ?, version = version + 1",
+			} {
+				if err := raw.db.Exec(statement, units).Error; err != nil {
+					t.Fatal(err)
+				}
+			}
+			if a := auditOf(t, s, "a"); a.OK() {
+				t.Errorf("of everything: %+v", a)
+			}
+			if a := recentOf(t, s); a.OK() {
+				t.Errorf("%+v", a)
+			}
+		})
+	}
+}
+
+// The greatest token stays known when the order that had it is deleted.
+func TestAuditAfterAPurgeKnowsTheLatestToken(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, url string) {
+		raw := new(handle)
+		s := open(t, url, "one", raw)
+		create(t, s, "a", "conditional", 10)
+		endedOrder(t, s, order.Cancelled, "a")
+		if err := raw.db.Exec("UPDATE ledger SET fence = 9 WHERE movement = 'RESERVE'").Error; err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Restock(t.Context(), "a", 10, nil); err != nil { // the latest entry stays
+			t.Fatal(err)
+		}
+		recentOf(t, s)
+		if n := purge(t, s, everything); n != 1 {
+			t.Fatalf("%d orders deleted", n)
+		}
+		auditOf(t, s, "a")
+		endedOrder(t, s, order.Cancelled, "a")
+		if err := raw.db.Exec("UPDATE ledger SET fence = 3 WHERE movement = 'RESERVE'").Error; err != nil {
+			t.Fatal(err)
+		}
+		if a := recentOf(t, s); a.FenceStepsBack != 1 {
+			t.Errorf("%+v", a)
+		}
+	})
+}
