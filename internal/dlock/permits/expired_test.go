@@ -20,10 +20,11 @@ type slowStore struct {
 const slowTTL = 4 * time.Second
 
 func (s *slowStore) Renew(_ context.Context, r permits.Renewal) (permits.Division, error) {
-	switch s.calls++; {
-	case s.calls == 3:
+	s.calls++
+	switch s.calls {
+	case 3:
 		time.Sleep(slowTTL * 95 / 100)
-	case s.calls == 4:
+	case 4:
 		close(s.asked)
 		<-s.closed
 		return permits.Division{}, errors.New("closed")

@@ -22,16 +22,16 @@ func TestStore(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		engine *sqldb.Engine
-		open   func(t *testing.T) *sql.DB
+		open   func(tb testing.TB) *sql.DB
 	}{
-		{"sqlite", sqldb.SQLite(), func(t *testing.T) *sql.DB { return openSQLite(t, "_txlock=immediate&"+pragmas) }},
+		{"sqlite", sqldb.SQLite(), func(tb testing.TB) *sql.DB { return openSQLite(tb, "_txlock=immediate&"+pragmas) }},
 		// Without it database/sql begins transactions that take the write lock late.
-		{"sqlite deferred", sqldb.SQLite(), func(t *testing.T) *sql.DB { return openSQLite(t, pragmas) }},
-		{"mariadb", sqldb.MariaDB(), func(t *testing.T) *sql.DB { return openMariaDB(t, testbedtest.Database(t), nil) }},
-		{"postgresql", sqldb.PostgreSQL(), func(t *testing.T) *sql.DB { return testbedtest.OpenSQL(t, testbedtest.Postgres(t)) }},
+		{"sqlite deferred", sqldb.SQLite(), func(tb testing.TB) *sql.DB { return openSQLite(tb, pragmas) }},
+		{"mariadb", sqldb.MariaDB(), func(tb testing.TB) *sql.DB { return openMariaDB(tb, testbedtest.Database(tb), nil) }},
+		{"postgresql", sqldb.PostgreSQL(), func(tb testing.TB) *sql.DB { return testbedtest.OpenSQL(tb, testbedtest.Postgres(tb)) }},
 		// Neither how rows are counted, nor prepared statements, nor the time zone matter.
-		{"mariadb otherwise", sqldb.MariaDB(), func(t *testing.T) *sql.DB {
-			return openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) {
+		{"mariadb otherwise", sqldb.MariaDB(), func(tb testing.TB) *sql.DB {
+			return openMariaDB(tb, testbedtest.Database(tb), func(c *mysql.Config) {
 				c.ClientFoundRows, c.InterpolateParams = false, false
 				c.Params["time_zone"] = "'+05:30'"
 			})
