@@ -5,15 +5,45 @@
 #   tools/newer-servers.sh NAME...
 #
 # A program in .bin/servers/NAME has the name under which the tests look for it, so that a test uses it with that folder first in PATH.
+# MySQL is called mariadbd there.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-# describe NAME: set the suite of Debian, the package, and the programs as PATH=NAME IN PATH.
+# describe NAME: set the suite of Debian, the package, the programs as PATH=NAME IN PATH, and what each gets after its arguments.
 describe() {
+	local usr=$PWD/.bin/servers/$1/root/usr
+	more=()
 	case $1 in
 		redis-8) suite=trixie package=redis-server programs=(usr/bin/redis-server=redis-server) ;;
 		valkey-9) suite=sid package=valkey-server programs=(usr/bin/valkey-server=redis-server) ;;
-		*) echo "unknown server $1: there are redis-8 and valkey-9" >&2; exit 2 ;;
+		postgresql-17) suite=trixie package=postgresql-17 programs=(usr/lib/postgresql/17/bin/{postgres=postgres,initdb=initdb}) ;;
+		mariadb-11.8) suite=trixie package=mariadb-server-core more=("--basedir=$usr")
+			programs=(usr/sbin/mariadbd=mariadbd usr/bin/mariadb-install-db=mariadb-install-db) ;;
+		mysql-9) suite=sid package=mysql-server-core programs=(usr/sbin/mysqld=mariadbd)
+			more=("--basedir=$usr" "--lc-messages-dir=$usr/share/mysql" "--plugin-dir=$usr/lib/mysql/plugin" --secure-file-priv=NULL --mysqlx=OFF) ;;
+		*) echo "unknown server $1: there are redis-8, valkey-9, postgresql-17, mariadb-11.8 and mysql-9" >&2; exit 2 ;;
+	esac
+}
+
+# complete NAME FOLDER: write what the package lacks of what the tests start.
+complete() {
+	case $1 in
+		mariadb-11.8) for program in my_print_defaults resolveip; do # which find nothing
+			printf '#!/bin/sh\n' >"$2/root/usr/bin/$program"
+			chmod +x "$2/root/usr/bin/$program"
+		done ;;
+		mysql-9)
+			echo "CREATE USER root@'127.0.0.1'; GRANT ALL ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;" >"$2/users.sql"
+			cat >"$2/mariadb-install-db" <<-'END'
+				#!/bin/sh
+				for argument; do
+					shift
+					case $argument in --auth-root-* | --skip-test-db) ;; *) set -- "$@" "$argument" ;; esac
+				done
+				folder=$(dirname "$0")
+				exec "$folder/mariadbd" "$@" --initialize-insecure "--init-file=$folder/users.sql"
+			END
+			chmod +x "$2/mariadb-install-db" ;;
 	esac
 }
 
@@ -42,22 +72,31 @@ fetch() {
 	apt_of "$work" --download-only install "$package"
 	for deb in "$work"/cache/archives/*.deb; do dpkg -x "$deb" "$root"; done
 	rm -rf "$work"
-	for program in "${programs[@]}"; do wrap "$root" "${program%=*}" "$folder/${program#*=}"; done
+	for program in "${programs[@]}"; do wrap "$root" "${program%=*}" "$folder/${program#*=}" "${more[@]}"; done
+	complete "$1" "$folder"
 	touch "$folder/complete"
 }
 
-# wrap ROOT PROGRAM WRAPPER: write a script that starts a program with the loader and the libraries below ROOT.
+# wrap ROOT PROGRAM WRAPPER ARGUMENT...: write a script that starts a program with the loader and the libraries below ROOT, and with
+# arguments after its own. A program of binary code is replaced by that script, as others start it, too.
 wrap() {
-	local loader libraries
+	local loader libraries program=$1/$2 wrapper=$3
 	loader=$(find "$1" -name 'ld-linux*.so.*' -not -type d | head -n 1)
 	libraries=$(find "$1" -name '*.so*' -path '*linux-gnu*' -printf '%h\n' | sort -u | paste -sd:)
-	[ -n "$loader" ] && [ -e "$1/$2" ] || { echo "$1 lacks $2, or a loader" >&2; return 1; }
-	printf '#!/bin/sh\nexec %q --library-path %q %q "$@"\n' "$loader" "$libraries" "$1/$2" >"$3"
-	chmod +x "$3"
+	[ -n "$loader" ] && [ -e "$program" ] || { echo "$1 lacks $2, or a loader" >&2; return 1; }
+	shift 3
+	if [ "$(head -c 2 "$program")" = '#!' ]; then
+		printf '#!/bin/sh\nexec %q "$@" %s\n' "$program" "${*@Q}" >"$wrapper"
+	else
+		mv "$program" "$program.bin"
+		printf '#!/bin/sh\nexec %q --library-path %q %q "$@" %s\n' "$loader" "$libraries" "$program.bin" "${*@Q}" >"$program"
+		ln -s "$program" "$wrapper"
+	fi
+	chmod +x "$wrapper"
 }
 
 for name; do
 	fetch "$name"
 	describe "$name"
-	for program in "${programs[@]}"; do echo "$name: $(".bin/servers/$name/${program#*=}" --version)"; done
+	echo "$name: $(".bin/servers/$name/${programs[0]#*=}" --version)"
 done

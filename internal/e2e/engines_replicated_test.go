@@ -94,3 +94,35 @@ func (r *replicas) cutOff(mend func(old *testbed.MariaDB)) func() {
 		r.fail(r.writer.Kill, mend)
 	}
 }
+
+// startGroup starts three members that elect the writer.
+func startGroup(t *testing.T) *servers {
+	t.Helper()
+	group := testbedtest.StartGroup(t, newer(t, "mysql-9"))
+	all := serversOf(group.Nodes())
+	ctx := t.Context()
+	primary := func() *testbed.MariaDB {
+		m, err := group.Primary(ctx)
+		must(t, err)
+		return m
+	}
+	all.faults = []engineFault{
+		{"primary killed for 5 s, joins again", func() {
+			m := primary()
+			must(t, m.Kill())
+			<-time.After(5 * time.Second)
+			must(t, m.Restart(ctx))
+			must(t, group.Join(ctx, m))
+			must(t, group.Whole(ctx))
+		}, "", nil},
+		{"primary paused for 20 s", func() {
+			m := primary()
+			must(t, m.Pause())
+			<-time.After(20 * time.Second)
+			must(t, m.Resume())
+			must(t, group.Whole(ctx))
+		}, "", nil},
+		{"primary switched", func() { must(t, group.Switch(ctx)) }, "", nil},
+	}
+	return all
+}

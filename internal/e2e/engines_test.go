@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,7 @@ var engines = []engine{
 	{"galera", startGalera},
 	{"MariaDB, semi-synchronous", startSemiSync},
 	{"MariaDB, asynchronous", startAsync},
+	{"MySQL Group Replication", startGroup},
 }
 
 // servers are those of an engine, or of a lock service, that runs.
@@ -227,4 +230,15 @@ func startGalera(t *testing.T) *servers {
 		}, "", nil},
 	}
 	return all
+}
+
+// newer returns the folder of a server that tools/newer-servers.sh unpacks.
+func newer(t *testing.T, name string) string {
+	t.Helper()
+	if out, err := exec.CommandContext(t.Context(), "../../tools/newer-servers.sh", name).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	folder, err := filepath.Abs("../../.bin/servers/" + name)
+	must(t, err)
+	return folder
 }

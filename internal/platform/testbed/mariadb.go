@@ -22,6 +22,8 @@ const DefaultDatabase = "shop"
 type MariaDBConfig struct {
 	// Dir is the server's folder. Default: a temporary one, removed by Close.
 	Dir string
+	// Programs is a folder that has mariadbd, which may be MySQL, and mariadb-install-db. Default: those of the system.
+	Programs string
 	// Vars are server variables, for instance innodb_snapshot_isolation: ON.
 	// They win over the defaults.
 	Vars map[string]string
@@ -40,11 +42,11 @@ type MariaDB struct {
 // StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is root, without a password. It needs mariadbd and mariadb-install-db.
 func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
-	install, err := locate("mariadb-install-db")
+	install, err := locate(filepath.Join(cfg.Programs, "mariadb-install-db"))
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "mariadb", "mariadbd", cfg.Dir)
+	process, err := openProcess(ctx, "mariadb", filepath.Join(cfg.Programs, "mariadbd"), cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +97,7 @@ func (cfg MariaDBConfig) args(port int, data string) []string {
 		"--skip-networking=0", "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port),
 		// Relative to the data: the path of a socket may have about 100 bytes only.
 		"--socket=server.sock",
-		"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--innodb-log-file-size=16M",
+		"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--loose-innodb-log-file-size=16M", // MySQL has no such size
 		"--max-connections=1000", "--character-set-server=utf8mb4",
 	}
 	args = append(args, cfg.asRoot()...)

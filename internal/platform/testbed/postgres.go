@@ -17,6 +17,8 @@ import (
 type PostgresConfig struct {
 	// Dir is the server's folder. Default: a temporary one, removed by Close.
 	Dir string
+	// Programs is a folder that has initdb and postgres. Default: those of the system.
+	Programs string
 	// Vars are settings, for instance fsync: off. They win over the defaults.
 	Vars map[string]string
 }
@@ -32,11 +34,11 @@ type Postgres struct {
 // StartPostgres runs a PostgreSQL server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is shop, who may do everything, without a password. It needs initdb and postgres.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
-	initdb, err := locate("initdb")
+	initdb, err := locate(filepath.Join(cfg.Programs, "initdb"))
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "postgres", "postgres", cfg.Dir)
+	process, err := openProcess(ctx, "postgres", filepath.Join(cfg.Programs, "postgres"), cfg.Dir)
 	if err != nil {
 		return nil, err
 	}

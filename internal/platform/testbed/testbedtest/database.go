@@ -74,6 +74,13 @@ func StartGalera(t testing.TB) *testbed.Galera {
 	return started(t, cluster, err)
 }
 
+// StartGroup starts three MySQL servers with Group Replication for this test alone. They have the user of [SellerStatements].
+func StartGroup(t testing.TB, programs string) *testbed.Group {
+	t.Helper()
+	group, err := testbed.StartGroup(t.Context(), programs, SellerStatements...)
+	return started(t, group, err)
+}
+
 // newDatabase creates a database with a unique name alongside the one in the URL.
 func newDatabase(t testing.TB, server string) string {
 	t.Helper()
