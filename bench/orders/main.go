@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"regexp"
@@ -75,7 +74,7 @@ func measure(ctx context.Context, args []string, stdout io.Writer) error {
 			*only = cmp.Or(*only, "earlier")
 		}
 	}
-	if err := buildService(ctx, c.Executable); err != nil {
+	if err := throughput.Build(ctx, c.Executable); err != nil {
 		return err
 	}
 	if c.Peers, err = peers(); err != nil {
@@ -139,21 +138,6 @@ func peers() (all []throughput.Peer, err error) {
 		all = append(all, throughput.Peer{Name: l.name, Executable: own, Args: []string{"--library", l.name}, Strategy: strategy})
 	}
 	return all, err
-}
-
-// buildService builds the shop of this checkout.
-func buildService(ctx context.Context, to string) error {
-	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
-	if err != nil {
-		return fmt.Errorf("this runs in bench: %w", err)
-	}
-	// The report names the commit, also where GOFLAGS leaves it out of programs.
-	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=auto", "-o", to, "./cmd/shop") //nolint:gosec // our own folder
-	build.Dir = strings.TrimSpace(string(root))
-	if said, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("build the service: %w\n%s", err, said)
-	}
-	return nil
 }
 
 // runs measures all variants, and all of them again with a crowd unless that is 0. A third run sells a catalogue of 96 SKUs, without

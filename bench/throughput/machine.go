@@ -5,6 +5,7 @@ import (
 	"debug/buildinfo"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
 	"time"
@@ -17,6 +18,21 @@ func (l *lab) machine(ctx context.Context) (Machine, error) {
 		OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(), Time: time.Now().UTC().Format(time.RFC3339),
 		CPU: processor(), Commit: commitOf(l.Executable), Servers: servers,
 	}, err
+}
+
+// Build builds the shop of this checkout.
+func Build(ctx context.Context, to string) error {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "example.com/shop").Output()
+	if err != nil {
+		return fmt.Errorf("this runs in bench: %w", err)
+	}
+	// The report names the commit, also where GOFLAGS leaves it out of programs.
+	build := exec.CommandContext(ctx, "go", "build", "-buildvcs=auto", "-o", to, "./cmd/shop") //nolint:gosec // our own folder
+	build.Dir = strings.TrimSpace(string(root))
+	if said, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the service: %w\n%s", err, said)
+	}
+	return nil
 }
 
 // versions asks the servers for theirs.

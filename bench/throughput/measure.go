@@ -47,6 +47,7 @@ func (m *meter) Close() error {
 type counters struct {
 	sql, commits, redis int64
 	cpu                 map[string]time.Duration // by kind of process
+	others              time.Duration            // of the processes that are no part of the run
 }
 
 // read asks the servers. Its own requests are among those that they count, a handful.
@@ -64,12 +65,29 @@ func (m *meter) read(ctx context.Context) (c counters, err error) {
 	}
 	c.redis, _ = strconv.ParseInt(field(info, "total_reads_processed:"), 10, 64)
 	c.cpu = map[string]time.Duration{}
+	c.others = machineTime()
 	for kind, pids := range m.pids {
 		for _, pid := range pids {
 			c.cpu[kind] += processorTime(pid)
 		}
+		c.others -= c.cpu[kind]
 	}
 	return c, nil
+}
+
+// machineTime is what all processes of the machine have used, or 0 where the system does not report it.
+func machineTime() time.Duration {
+	b, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	var ticks int64
+	for i, f := range strings.Fields(field(string(b), "cpu ")) {
+		if n, _ := strconv.ParseInt(f, 10, 64); i < 3 { // user, nice, system
+			ticks += n
+		}
+	}
+	return time.Duration(ticks) * clockTick
 }
 
 // processorTime is what a process has used, or 0 where the system does not report it.

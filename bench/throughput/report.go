@@ -37,6 +37,8 @@ type Variant struct {
 	Redis   float64            `json:"redis_per_order"`
 	CPU     map[string]float64 `json:"cpu_ms_per_order"` // by kind of process
 
+	Others float64 `json:"processors_of_others"` // that programs used which are no part of the run
+
 	// Medians of the ratios within a round; 0 if there is no such variant.
 	ToNaive       float64 `json:"ratio_to_naive,omitempty"`
 	ToConditional float64 `json:"ratio_to_conditional,omitempty"`
@@ -55,6 +57,7 @@ type Round struct {
 
 	sql, commits, redis float64
 	cpu                 map[string]float64
+	others              float64
 }
 
 // Limits are what the parts reach alone, with as many connections.
@@ -127,6 +130,7 @@ func summarize(variants []*Variant) {
 		a.SQL = over(a.Rounds, func(r Round) float64 { return r.sql })
 		a.Commits = over(a.Rounds, func(r Round) float64 { return r.commits })
 		a.Redis = over(a.Rounds, func(r Round) float64 { return r.redis })
+		a.Others = over(a.Rounds, func(r Round) float64 { return r.others })
 		a.CPU = map[string]float64{}
 		for kind := range a.Rounds[0].cpu {
 			a.CPU[kind] = over(a.Rounds, func(r Round) float64 { return r.cpu[kind] })

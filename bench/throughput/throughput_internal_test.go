@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -190,4 +191,28 @@ func TestBadConfig(t *testing.T) {
 	if err := (Config{}).Validate(); err != nil {
 		t.Error(err)
 	}
+}
+
+// The time of the machine has that of a process that is no part of the run.
+func TestTimeOfTheMachineHasThatOfOthers(t *testing.T) {
+	t.Parallel()
+	if machineTime() == 0 {
+		t.Skip("the system does not report it")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	other := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+	before := machineTime()
+	if err := other.Start(); err != nil {
+		t.Fatal(err)
+	}
+	const enough = 300 * time.Millisecond
+	for processorTime(other.Process.Pid) < enough && ctx.Err() == nil {
+		time.Sleep(clockTick)
+	}
+	if used := machineTime() - before; used < enough*9/10 { // both are counted in ticks
+		t.Errorf("the machine worked for %v, and one of its processes for %v", used, enough)
+	}
+	cancel()
+	_ = other.Wait()
 }

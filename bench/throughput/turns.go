@@ -105,7 +105,7 @@ func (t *tally) round(d time.Duration, before, after counters) Round {
 	r := Round{
 		OrdersPerSecond: round(float64(t.placed)/d.Seconds(), 1), P50: at(50), P99: at(99), P999: at(99.9),
 		sql: per(after.sql - before.sql), commits: per(after.commits - before.commits), redis: per(after.redis - before.redis),
-		cpu: map[string]float64{},
+		cpu: map[string]float64{}, others: round(max(0, (after.others-before.others).Seconds()/d.Seconds()), 3),
 	}
 	for kind, used := range after.cpu {
 		r.cpu[kind] = round((used-before.cpu[kind]).Seconds()*1000/float64(t.placed), 4)
