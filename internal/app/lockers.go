@@ -129,7 +129,7 @@ func openRedlock(ctx context.Context, urls string, tel *telemetry.Telemetry, clo
 			return nil, fmt.Errorf("--redlock: %w", err)
 		}
 		closers.pushClient("redis client", rdb.Close)
-		if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+		if err := telemetry.InstrumentRedis(rdb, fmt.Sprint("redlock ", len(servers)+1), tel); err != nil {
 			return nil, err
 		}
 		servers = append(servers, rdb)

@@ -32,21 +32,16 @@ func openRedisClients(c Config, tel *telemetry.Telemetry, closers *closers) (all
 	if c.Redis == "" {
 		return all, nil
 	}
-	for _, each := range []struct {
-		client       *redis.UniversalClient
-		instrumented bool // with a span for each command: the others are not of a request
-	}{{&all.locks, true}, {&all.units, true}, {&all.timers, false}, {&all.events, false}} {
+	for name, client := range map[string]*redis.UniversalClient{"locks": &all.locks, "units": &all.units, "timers": &all.timers, "events": &all.events} {
 		rdb, err := redisclient.New(c.Redis)
 		if err != nil {
 			return all, fmt.Errorf("--redis: %w", err)
 		}
 		closers.pushClient("redis client", rdb.Close)
-		if each.instrumented {
-			if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
-				return all, err
-			}
+		if err := telemetry.InstrumentRedis(rdb, name, tel); err != nil {
+			return all, err
 		}
-		*each.client = rdb
+		*client = rdb
 	}
 	return all, nil
 }

@@ -16,7 +16,7 @@
 //
 //	commonHeaders        X-Instance-Id, no-store, nosniff; Connection: close while draining
 //	telemetry            span and metrics
-//	logRequest           method, route, status, duration; never a header or a body
+//	logRequest           traceresponse; in the log: method, route, status, duration; never a header or a body
 //	recoverPanic         a panic is a 500 without details
 //	limitTime            the deadline of everything below; Prefer: wait moves it
 //	refuseOtherSites     403 to requests of a browser for a page of another site

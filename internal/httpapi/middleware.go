@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // commonHeaders sets the headers of every response of next, including errors of the router.
@@ -96,10 +98,24 @@ func (a *api) limitTime(c *gin.Context) {
 	c.Next()
 }
 
+// traceID returns the trace of a request, or nothing if it has none.
+func traceID(c *gin.Context) string {
+	if s := trace.SpanContextFromContext(c.Request.Context()); s.IsValid() {
+		return s.TraceID().String()
+	}
+	return ""
+}
+
 // logRequest logs the route instead of the path, and no headers, so that neither secrets
-// nor names of customers reach the log.
+// nor names of customers reach the log. The client gets the trace of its request, in the format of traceparent:
+// https://www.w3.org/TR/trace-context-2.
 func (a *api) logRequest(c *gin.Context) {
 	start := time.Now()
+	carrier := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(c.Request.Context(), carrier)
+	if s := carrier.Get("traceparent"); s != "" {
+		c.Header("traceresponse", s)
+	}
 	c.Next()
 	a.Logger.LogAttrs(c.Request.Context(), slog.LevelDebug, "request",
 		slog.String("method", c.Request.Method),
@@ -126,6 +142,7 @@ func (a *api) recoverPanic(c *gin.Context) {
 			panic(http.ErrAbortHandler)
 		}
 		p := newProblem(TypeInternal, internalDetail)
+		p.TraceID = traceID(c)
 		writeProblem(c, p.Status, p.body())
 	}()
 	c.Next()

@@ -461,6 +461,9 @@ type Problem struct {
 
 	// Exceeded The limit.
 	Exceeded *Exceeded `json:"exceeded,omitempty"`
+
+	// TraceID The trace of the request.
+	TraceID string `json:"trace_id,omitempty"`
 }
 
 // ProblemType Identifies the kind of problem, and is the path of its description. It never changes its meaning.

@@ -171,6 +171,7 @@ func (a *api) refuse(c *gin.Context, err error) {
 	if lookupType(p.Type).advice.retryAfter {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
+	p.TraceID = traceID(c)
 	writeProblem(c, p.Status, p.body())
 }
 

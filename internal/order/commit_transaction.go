@@ -246,33 +246,41 @@ func (q *commitQueue) enlist(parts []*part) []*part {
 	})
 }
 
-// try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left. A part belongs
-// to the trace of one of its orders, and the transaction to that of one of its parts: one that is recorded, if there is any.
+// try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left. Its span is in the
+// trace of one of its orders, which is recorded if any is, and has links to the others.
 func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("order: commit: panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	sampled := func(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }
-	batches, ctxs := make([]*Batch, len(parts)), make([]context.Context, len(parts))
+	batches, skus, orders := make([]*Batch, len(parts)), 0, 0
+	of := trace.SpanContextFromContext(parts[0].entries[0].ctx)
+	var links []trace.Link
 	for i, p := range parts {
-		traced := max(0, slices.IndexFunc(p.entries, func(e *entry) bool { return sampled(e.ctx) }))
-		of := trace.ContextWithSpanContext(p.ctx, trace.SpanContextFromContext(p.entries[traced].ctx))
-		ctx, span := q.tracer.Start(of, "stock.reserve", trace.WithAttributes(
-			attribute.Int("stock.skus", len(p.unit.claims)), attribute.Int("stock.orders", len(p.entries))))
-		defer func() {
-			mark(span, cmp.Or(p.batch.Err, err))
-			span.End()
-		}()
 		p.batch = &Batch{Claims: p.unit.claims, Bounded: p.unit.bounded()}
 		for _, e := range p.entries {
 			p.batch.Requests = append(p.batch.Requests, e.Request)
+			switch s := trace.SpanContextFromContext(e.ctx); {
+			case !s.IsSampled() || s.Equal(of):
+			case !of.IsSampled():
+				of = s
+			default:
+				links = append(links, trace.Link{SpanContext: s})
+			}
 		}
-		batches[i], ctxs[i] = p.batch, ctx
+		batches[i] = p.batch
+		skus, orders = skus+len(p.unit.claims), orders+len(p.entries)
 	}
-	traced := max(0, slices.IndexFunc(ctxs, sampled))
-	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctxs[traced]))
+	ctx, span := q.tracer.Start(trace.ContextWithSpanContext(context.WithoutCancel(parts[0].ctx), of), "stock.reserve",
+		trace.WithLinks(links...), trace.WithAttributes(attribute.Int("stock.skus", skus), attribute.Int("stock.orders", orders)))
+	defer func() {
+		for _, p := range parts {
+			mark(span, cmp.Or(p.batch.Err, err))
+		}
+		span.End()
+	}()
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var left atomic.Int64
 	for _, p := range parts {

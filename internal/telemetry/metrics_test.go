@@ -13,6 +13,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/permits"
@@ -207,6 +208,25 @@ func has(samples map[string]string, prefix string) bool {
 		}
 	}
 	return false
+}
+
+// An exemplar has its trace, whatever the client sends.
+func TestExemplarsOfLongRequests(t *testing.T) {
+	tel := setup(t, telemetry.Config{Spans: keep{tracetest.NewInMemoryExporter()}})
+	h, err := tel.MeterProvider.Meter("http").Float64Histogram("http.server.request.duration", metric.WithUnit("s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "request")
+	defer span.End()
+	h.Record(ctx, 0.1, metric.WithAttributes(attribute.String("user_agent.original", strings.Repeat("x", 200))))
+	r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil)
+	r.Header.Set("Accept", "application/openmetrics-text; version=1.0.0")
+	w := httptest.NewRecorder()
+	tel.Metrics.ServeHTTP(w, r)
+	if want := `trace_id="` + span.SpanContext().TraceID().String(); !strings.Contains(w.Body.String(), want) {
+		t.Errorf("no exemplar in:\n%s", w.Body)
+	}
 }
 
 func TestHostHeaderIsNoLabel(t *testing.T) {

@@ -2,11 +2,13 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -16,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/telemetry"
 )
@@ -170,27 +173,53 @@ func TestRedisSpans(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := telemetry.InstrumentRedis(rdb, tel); err != nil {
+	if err := telemetry.InstrumentRedis(rdb, "locks", tel); err != nil {
 		t.Fatal(err)
+	}
+	if err := rdb.Get(t.Context(), "poll").Err(); !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	if n := len(spans.GetSpans()); n != 0 {
+		t.Errorf("%d spans of a poll", n)
 	}
 	ctx, parent := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
 	if err := rdb.Set(ctx, "shop:lock:{sku:mug}", "secret-owner", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
+	if err := rdb.Get(ctx, "secret-owner").Err(); !errors.Is(err, redis.Nil) {
+		t.Fatal(err)
+	}
+	script := redisx.Folder{Files: fstest.MapFS{"lua/double.lua": {Data: []byte("return 2 * tonumber(ARGV[1])")}}}.Script("double")
+	if _, err := script.Run(ctx, rdb, []string{"k"}, []any{"secret-owner"}); err == nil {
+		t.Error("twice a text is a number")
+	}
+	if v, err := script.Run(ctx, rdb, []string{"k"}, []any{"21"}); err != nil || v != int64(42) {
+		t.Fatal(v, err)
+	}
+	if _, err := rdb.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.Incr(ctx, "n")
+		return p.Incr(ctx, "n").Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
 	parent.End()
-	found := false
+	var got []string
 	for _, s := range spans.GetSpans() {
-		found = found || (s.Name == "set" && s.Parent.SpanID() == parent.SpanContext().SpanID())
+		if s.Name != "work" && s.Parent.SpanID() != parent.SpanContext().SpanID() {
+			t.Errorf("%s is not below its caller's span", s.Name)
+		}
+		got = append(got, s.Name+": "+s.Status.Code.String())
 		for _, a := range s.Attributes {
 			if strings.Contains(a.Value.String(), "secret-owner") {
 				t.Errorf("%s shows an argument in %s", s.Name, a.Key)
 			}
 		}
 	}
-	if !found {
-		t.Error("no span for SET below its caller's")
+	want := []string{"SET: Unset", "GET: Unset", "EVALSHA double: Unset", "EVAL: Error", "EVALSHA double: Unset", "EVAL: Unset", "PIPELINE INCR: Unset", "work: Unset"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
 	}
-	if got := scrape(t, tel); !has(got, "db_client_connections_usage{") {
-		t.Error("no metrics of the connection pool")
+	if page := scrape(t, tel); !has(page, `db_client_connection_count{db_client_connection_pool_name="locks",db_client_connection_state="idle"}`) {
+		t.Errorf("no metrics of the connection pool: %v", page)
 	}
 }

@@ -1,32 +1,102 @@
 package telemetry
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"strings"
 
-	"github.com/redis/go-redis/extra/redisotel/v9"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/metric"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/shop/internal/platform/redisx"
 )
 
-// InstrumentRedis makes rdb record a span for every command and pipeline, and
-// metrics of its connection pool and of its commands. The spans name the
-// command but not its arguments, which hold keys and owners. Call it once per
-// client, before the first command.
-func InstrumentRedis(rdb redis.UniversalClient, t *Telemetry) error {
-	err := errors.Join(
-		redisotel.InstrumentTracing(rdb,
-			redisotel.WithTracerProvider(t.TracerProvider),
-			redisotel.WithDBStatement(false),
-			redisotel.WithCallerEnabled(false), // a stack walk per command
-			redisotel.WithDialFilter(true),     // the pool dials outside of any request
-		),
-		redisotel.InstrumentMetrics(rdb,
-			redisotel.WithMeterProvider(t.MeterProvider),
-			redisotel.WithSemConvCompliantMetrics(true),
-		),
-	)
-	if err != nil {
+// InstrumentRedis makes rdb record a span for every command and pipeline of a trace, and metrics of its connection pool,
+// which are labeled with the name. The spans name the command or the script but not its arguments, which hold keys and
+// owners. A command outside of a trace, such as a poll, has no span. Call it once per client, before the first command.
+func InstrumentRedis(rdb redis.UniversalClient, name string, t *Telemetry) error {
+	rdb.AddHook(redisSpans{t.TracerProvider.Tracer(scope)})
+	meter := t.MeterProvider.Meter(scope)
+	connections, err := meter.Int64ObservableUpDownCounter("db.client.connection.count", metric.WithUnit("{connection}"),
+		metric.WithDescription("Connections to Redis, by state."))
+	timeouts, errTimeouts := meter.Int64ObservableCounter("db.client.connection.timeouts", metric.WithUnit("{timeout}"),
+		metric.WithDescription("Calls that waited for a connection to Redis until their time limit."))
+	if err := errors.Join(err, errTimeouts); err != nil {
 		return fmt.Errorf("telemetry: instrument redis: %w", err)
 	}
-	return nil
+	pool := semconv.DBClientConnectionPoolName(name)
+	idle, used := metric.WithAttributes(pool, semconv.DBClientConnectionStateIdle), metric.WithAttributes(pool, semconv.DBClientConnectionStateUsed)
+	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		s := rdb.PoolStats()
+		o.ObserveInt64(connections, int64(s.IdleConns), idle)
+		o.ObserveInt64(connections, int64(s.TotalConns)-int64(s.IdleConns), used)
+		o.ObserveInt64(timeouts, int64(s.Timeouts), metric.WithAttributes(pool))
+		return nil
+	}, connections, timeouts)
+	return err
+}
+
+// redisSpans is a hook.
+type redisSpans struct{ tracer trace.Tracer }
+
+// DialHook implements [redis.Hook]: the pool dials outside of any request.
+func (redisSpans) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+// ProcessHook implements [redis.Hook].
+func (r redisSpans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if !trace.SpanContextFromContext(ctx).IsSampled() || greets(cmd) {
+			return next(ctx, cmd)
+		}
+		return r.measure(ctx, commandName(cmd), func(ctx context.Context) error { return next(ctx, cmd) })
+	}
+}
+
+// ProcessPipelineHook implements [redis.Hook].
+func (r redisSpans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		if len(cmds) == 0 || !trace.SpanContextFromContext(ctx).IsSampled() || greets(cmds[0]) {
+			return next(ctx, cmds)
+		}
+		name := "PIPELINE " + commandName(cmds[0])
+		return r.measure(ctx, name, func(ctx context.Context) error { return next(ctx, cmds) }, semconv.DBOperationBatchSize(len(cmds)))
+	}
+}
+
+// greets reports whether the client sends the command, by itself or first in a pipeline, on each new connection.
+func greets(cmd redis.Cmder) bool {
+	switch strings.ToUpper(cmd.Name()) {
+	case "HELLO", "AUTH", "CLIENT", "SELECT", "READONLY":
+		return true
+	}
+	return false
+}
+
+// measure calls f in a span. A nil reply is an answer. A server that does not know a script gets it next.
+func (r redisSpans) measure(ctx context.Context, name string, f func(context.Context) error, attrs ...attribute.KeyValue) error {
+	ctx, span := r.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
+		trace.WithAttributes(append(attrs, semconv.DBSystemNameRedis, semconv.DBOperationName(name))...))
+	defer span.End()
+	err := f(ctx)
+	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") {
+		span.SetStatus(codes.Error, err.Error())
+	}
+	return err
+}
+
+// commandName returns the name of a command in capitals, with that of its script.
+func commandName(cmd redis.Cmder) string {
+	name := strings.ToUpper(cmd.Name())
+	if args := cmd.Args(); name == "EVALSHA" && len(args) > 1 {
+		name = strings.TrimSpace(name + " " + redisx.ScriptName(args[1]))
+	}
+	return name
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -19,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
@@ -144,7 +146,8 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 		sdkmetric.WithReader(page),
 		sdkmetric.WithView(sdkmetric.NewView(sdkmetric.Instrument{Name: "http.server.*"}, sdkmetric.Stream{
 			// The other labels of HTTP metrics have values that a client can choose: the Host header has a host and a port.
-			AttributeFilter: attribute.NewAllowKeysFilter(semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey),
+			AttributeFilter:                   attribute.NewAllowKeysFilter(semconv.HTTPRequestMethodKey, semconv.HTTPResponseStatusCodeKey, semconv.HTTPRouteKey),
+			ExemplarReservoirProviderSelector: plainExemplars,
 		})),
 	}
 	if export {
@@ -164,6 +167,20 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 	})
 	t.shutdown = append(t.shutdown, mp.Shutdown)
 	return nil
+}
+
+// plainExemplars returns reservoirs of exemplars without the attributes that a filter took from their measurement: Prometheus
+// refuses an exemplar with more than 128 characters, and a client chooses the length of its host and user agent.
+func plainExemplars(a sdkmetric.Aggregation) exemplar.ReservoirProvider {
+	provide := sdkmetric.DefaultExemplarReservoirProviderSelector(a)
+	return func(labels attribute.Set) exemplar.Reservoir { return plainReservoir{provide(labels)} }
+}
+
+type plainReservoir struct{ exemplar.Reservoir }
+
+// Offer implements [exemplar.Reservoir].
+func (r plainReservoir) Offer(ctx context.Context, t time.Time, v exemplar.Value, _ []attribute.KeyValue) {
+	r.Reservoir.Offer(ctx, t, v, nil)
 }
 
 // Shutdown exports pending spans and metrics and stops. It blocks until the export

@@ -384,6 +384,9 @@ type BodyTooLargeProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type BodyTooLargeProblemType `json:"type"`
 }
@@ -405,6 +408,9 @@ type ConcurrencyLimitProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type ConcurrencyLimitProblemType `json:"type"`
 }
@@ -425,6 +431,9 @@ type DrainingProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type DrainingProblemType `json:"type"`
@@ -478,6 +487,9 @@ type ForbiddenProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type ForbiddenProblemType `json:"type"`
 }
@@ -499,6 +511,9 @@ type IdempotencyKeyReusedProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type IdempotencyKeyReusedProblemType `json:"type"`
 }
@@ -519,6 +534,9 @@ type InternalProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type InternalProblemType `json:"type"`
@@ -543,6 +561,9 @@ type InvalidRequestProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type InvalidRequestProblemType `json:"type"`
@@ -729,6 +750,9 @@ type LockTimeoutProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type LockTimeoutProblemType `json:"type"`
 }
@@ -749,6 +773,9 @@ type MalformedRequestProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type MalformedRequestProblemType `json:"type"`
@@ -852,6 +879,9 @@ type NotFoundProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type NotFoundProblemType `json:"type"`
 }
@@ -875,6 +905,9 @@ type OpenOrdersLimitProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type OpenOrdersLimitProblemType `json:"type"`
@@ -936,6 +969,9 @@ type OrderStateConflictProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type OrderStateConflictProblemType `json:"type"`
 }
@@ -964,6 +1000,9 @@ type OutOfStockProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type OutOfStockProblemType `json:"type"`
 }
@@ -987,6 +1026,9 @@ type OutcomeUnknownProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type OutcomeUnknownProblemType `json:"type"`
@@ -1019,6 +1061,9 @@ type ProblemDetail = string
 // ProblemTitle The kind of problem in words.
 type ProblemTitle = string
 
+// ProblemTraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+type ProblemTraceID = string
+
 // PurchaseLimitProblem The customer would have more units of a SKU than one customer may buy.
 type PurchaseLimitProblem struct {
 	// Detail The occurrence.
@@ -1032,6 +1077,9 @@ type PurchaseLimitProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type PurchaseLimitProblemType `json:"type"`
@@ -1059,6 +1107,9 @@ type RateLimitedProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type RateLimitedProblemType `json:"type"`
 }
@@ -1082,6 +1133,9 @@ type RequestInFlightProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type RequestInFlightProblemType `json:"type"`
@@ -1133,6 +1187,9 @@ type SKUExistsProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type SKUExistsProblemType `json:"type"`
 }
@@ -1169,6 +1226,9 @@ type StoreUnavailableProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type StoreUnavailableProblemType `json:"type"`
 }
@@ -1189,6 +1249,9 @@ type StrategyUnavailableProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type StrategyUnavailableProblemType `json:"type"`
@@ -1217,6 +1280,9 @@ type TooManyListenersProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type TooManyListenersProblemType `json:"type"`
 }
@@ -1237,6 +1303,9 @@ type UnauthenticatedProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type UnauthenticatedProblemType `json:"type"`
@@ -1262,6 +1331,9 @@ type UnknownSKUProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type UnknownSKUProblemType `json:"type"`
 }
@@ -1283,6 +1355,9 @@ type UnknownStrategyProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
+
 	// Type The kind of problem.
 	Type UnknownStrategyProblemType `json:"type"`
 }
@@ -1303,6 +1378,9 @@ type UnsupportedMediaTypeProblem struct {
 
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
+
+	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
 	Type UnsupportedMediaTypeProblemType `json:"type"`
@@ -4086,23 +4164,27 @@ type ClientWithResponsesInterface interface {
 
 // RunAuditResponse200Headers the declared response headers of an HTTP 200 response for RunAudit
 type RunAuditResponse200Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // RunAuditResponse400Headers the declared response headers of an HTTP 400 response for RunAudit
 type RunAuditResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // RunAuditResponse401Headers the declared response headers of an HTTP 401 response for RunAudit
 type RunAuditResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // RunAuditResponse403Headers the declared response headers of an HTTP 403 response for RunAudit
 type RunAuditResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // RunAuditResponse404Headers the declared response headers of an HTTP 404 response for RunAudit
@@ -4110,6 +4192,7 @@ type RunAuditResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // RunAuditResponse500Headers the declared response headers of an HTTP 500 response for RunAudit
@@ -4118,12 +4201,14 @@ type RunAuditResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // RunAuditResponse503Headers the declared response headers of an HTTP 503 response for RunAudit
 type RunAuditResponse503Headers struct {
-	RetryAfter  int
-	XInstanceID string
+	RetryAfter    int
+	XInstanceID   string
+	Traceresponse *string
 }
 
 type RunAuditResponse struct {
@@ -4225,23 +4310,27 @@ func (r RunAuditResponse) ContentType() string {
 
 // SubscribeEventsResponse200Headers the declared response headers of an HTTP 200 response for SubscribeEvents
 type SubscribeEventsResponse200Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // SubscribeEventsResponse400Headers the declared response headers of an HTTP 400 response for SubscribeEvents
 type SubscribeEventsResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // SubscribeEventsResponse401Headers the declared response headers of an HTTP 401 response for SubscribeEvents
 type SubscribeEventsResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // SubscribeEventsResponse403Headers the declared response headers of an HTTP 403 response for SubscribeEvents
 type SubscribeEventsResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // SubscribeEventsResponse404Headers the declared response headers of an HTTP 404 response for SubscribeEvents
@@ -4249,6 +4338,7 @@ type SubscribeEventsResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // SubscribeEventsResponse500Headers the declared response headers of an HTTP 500 response for SubscribeEvents
@@ -4257,12 +4347,14 @@ type SubscribeEventsResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // SubscribeEventsResponse503Headers the declared response headers of an HTTP 503 response for SubscribeEvents
 type SubscribeEventsResponse503Headers struct {
-	RetryAfter  int
-	XInstanceID string
+	RetryAfter    int
+	XInstanceID   string
+	Traceresponse *string
 }
 
 type SubscribeEventsResponse struct {
@@ -4363,6 +4455,7 @@ type PlaceOrderResponse201Headers struct {
 	RateLimit          *string
 	RateLimitPolicy    *string
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // PlaceOrderResponse202Headers the declared response headers of an HTTP 202 response for PlaceOrder
@@ -4373,22 +4466,26 @@ type PlaceOrderResponse202Headers struct {
 	RateLimit          *string
 	RateLimitPolicy    *string
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // PlaceOrderResponse400Headers the declared response headers of an HTTP 400 response for PlaceOrder
 type PlaceOrderResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PlaceOrderResponse401Headers the declared response headers of an HTTP 401 response for PlaceOrder
 type PlaceOrderResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // PlaceOrderResponse403Headers the declared response headers of an HTTP 403 response for PlaceOrder
 type PlaceOrderResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PlaceOrderResponse409Headers the declared response headers of an HTTP 409 response for PlaceOrder
@@ -4399,16 +4496,19 @@ type PlaceOrderResponse409Headers struct {
 	RateLimitPolicy    *string
 	RetryAfter         *int
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // PlaceOrderResponse413Headers the declared response headers of an HTTP 413 response for PlaceOrder
 type PlaceOrderResponse413Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PlaceOrderResponse415Headers the declared response headers of an HTTP 415 response for PlaceOrder
 type PlaceOrderResponse415Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PlaceOrderResponse422Headers the declared response headers of an HTTP 422 response for PlaceOrder
@@ -4417,6 +4517,7 @@ type PlaceOrderResponse422Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // PlaceOrderResponse429Headers the declared response headers of an HTTP 429 response for PlaceOrder
@@ -4425,6 +4526,7 @@ type PlaceOrderResponse429Headers struct {
 	RateLimitPolicy *string
 	RetryAfter      int
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // PlaceOrderResponse500Headers the declared response headers of an HTTP 500 response for PlaceOrder
@@ -4433,6 +4535,7 @@ type PlaceOrderResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // PlaceOrderResponse503Headers the declared response headers of an HTTP 503 response for PlaceOrder
@@ -4442,6 +4545,7 @@ type PlaceOrderResponse503Headers struct {
 	RateLimitPolicy   *string
 	RetryAfter        int
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 type PlaceOrderResponse struct {
@@ -4588,30 +4692,35 @@ func (r PlaceOrderResponse) ContentType() string {
 
 // GetOrderResponse200Headers the declared response headers of an HTTP 200 response for GetOrder
 type GetOrderResponse200Headers struct {
-	ETag        string
-	XInstanceID string
+	ETag          string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // GetOrderResponse304Headers the declared response headers of an HTTP 304 response for GetOrder
 type GetOrderResponse304Headers struct {
-	ETag        string
-	XInstanceID string
+	ETag          string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // GetOrderResponse400Headers the declared response headers of an HTTP 400 response for GetOrder
 type GetOrderResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // GetOrderResponse401Headers the declared response headers of an HTTP 401 response for GetOrder
 type GetOrderResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // GetOrderResponse403Headers the declared response headers of an HTTP 403 response for GetOrder
 type GetOrderResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // GetOrderResponse404Headers the declared response headers of an HTTP 404 response for GetOrder
@@ -4619,6 +4728,7 @@ type GetOrderResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // GetOrderResponse500Headers the declared response headers of an HTTP 500 response for GetOrder
@@ -4627,12 +4737,14 @@ type GetOrderResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // GetOrderResponse503Headers the declared response headers of an HTTP 503 response for GetOrder
 type GetOrderResponse503Headers struct {
-	RetryAfter  int
-	XInstanceID string
+	RetryAfter    int
+	XInstanceID   string
+	Traceresponse *string
 }
 
 type GetOrderResponse struct {
@@ -4738,22 +4850,26 @@ func (r GetOrderResponse) ContentType() string {
 type CancelOrderResponse200Headers struct {
 	IdempotentReplayed *string
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // CancelOrderResponse400Headers the declared response headers of an HTTP 400 response for CancelOrder
 type CancelOrderResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CancelOrderResponse401Headers the declared response headers of an HTTP 401 response for CancelOrder
 type CancelOrderResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // CancelOrderResponse403Headers the declared response headers of an HTTP 403 response for CancelOrder
 type CancelOrderResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CancelOrderResponse404Headers the declared response headers of an HTTP 404 response for CancelOrder
@@ -4761,6 +4877,7 @@ type CancelOrderResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // CancelOrderResponse409Headers the declared response headers of an HTTP 409 response for CancelOrder
@@ -4770,11 +4887,13 @@ type CancelOrderResponse409Headers struct {
 	RateLimitPolicy    *string
 	RetryAfter         *int
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // CancelOrderResponse422Headers the declared response headers of an HTTP 422 response for CancelOrder
 type CancelOrderResponse422Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CancelOrderResponse500Headers the declared response headers of an HTTP 500 response for CancelOrder
@@ -4783,6 +4902,7 @@ type CancelOrderResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // CancelOrderResponse503Headers the declared response headers of an HTTP 503 response for CancelOrder
@@ -4791,6 +4911,7 @@ type CancelOrderResponse503Headers struct {
 	RateLimitPolicy *string
 	RetryAfter      int
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 type CancelOrderResponse struct {
@@ -4910,23 +5031,27 @@ func (r CancelOrderResponse) ContentType() string {
 
 // ListMovementsResponse200Headers the declared response headers of an HTTP 200 response for ListMovements
 type ListMovementsResponse200Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // ListMovementsResponse400Headers the declared response headers of an HTTP 400 response for ListMovements
 type ListMovementsResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // ListMovementsResponse401Headers the declared response headers of an HTTP 401 response for ListMovements
 type ListMovementsResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // ListMovementsResponse403Headers the declared response headers of an HTTP 403 response for ListMovements
 type ListMovementsResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // ListMovementsResponse404Headers the declared response headers of an HTTP 404 response for ListMovements
@@ -4934,6 +5059,7 @@ type ListMovementsResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // ListMovementsResponse500Headers the declared response headers of an HTTP 500 response for ListMovements
@@ -4942,12 +5068,14 @@ type ListMovementsResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // ListMovementsResponse503Headers the declared response headers of an HTTP 503 response for ListMovements
 type ListMovementsResponse503Headers struct {
-	RetryAfter  int
-	XInstanceID string
+	RetryAfter    int
+	XInstanceID   string
+	Traceresponse *string
 }
 
 type ListMovementsResponse struct {
@@ -5051,22 +5179,26 @@ func (r ListMovementsResponse) ContentType() string {
 type PayOrderResponse200Headers struct {
 	IdempotentReplayed *string
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // PayOrderResponse400Headers the declared response headers of an HTTP 400 response for PayOrder
 type PayOrderResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PayOrderResponse401Headers the declared response headers of an HTTP 401 response for PayOrder
 type PayOrderResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // PayOrderResponse403Headers the declared response headers of an HTTP 403 response for PayOrder
 type PayOrderResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PayOrderResponse404Headers the declared response headers of an HTTP 404 response for PayOrder
@@ -5074,6 +5206,7 @@ type PayOrderResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // PayOrderResponse409Headers the declared response headers of an HTTP 409 response for PayOrder
@@ -5083,16 +5216,19 @@ type PayOrderResponse409Headers struct {
 	RateLimitPolicy    *string
 	RetryAfter         *int
 	XInstanceID        string
+	Traceresponse      *string
 }
 
 // PayOrderResponse413Headers the declared response headers of an HTTP 413 response for PayOrder
 type PayOrderResponse413Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PayOrderResponse415Headers the declared response headers of an HTTP 415 response for PayOrder
 type PayOrderResponse415Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // PayOrderResponse422Headers the declared response headers of an HTTP 422 response for PayOrder
@@ -5100,6 +5236,7 @@ type PayOrderResponse422Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // PayOrderResponse500Headers the declared response headers of an HTTP 500 response for PayOrder
@@ -5108,6 +5245,7 @@ type PayOrderResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // PayOrderResponse503Headers the declared response headers of an HTTP 503 response for PayOrder
@@ -5116,6 +5254,7 @@ type PayOrderResponse503Headers struct {
 	RateLimitPolicy *string
 	RetryAfter      int
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 type PayOrderResponse struct {
@@ -5253,28 +5392,33 @@ func (r PayOrderResponse) ContentType() string {
 
 // CreateSKUResponse200Headers the declared response headers of an HTTP 200 response for CreateSKU
 type CreateSKUResponse200Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse201Headers the declared response headers of an HTTP 201 response for CreateSKU
 type CreateSKUResponse201Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse400Headers the declared response headers of an HTTP 400 response for CreateSKU
 type CreateSKUResponse400Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse401Headers the declared response headers of an HTTP 401 response for CreateSKU
 type CreateSKUResponse401Headers struct {
 	WWWAuthenticate string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // CreateSKUResponse403Headers the declared response headers of an HTTP 403 response for CreateSKU
 type CreateSKUResponse403Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse404Headers the declared response headers of an HTTP 404 response for CreateSKU
@@ -5282,26 +5426,31 @@ type CreateSKUResponse404Headers struct {
 	RateLimit       *string
 	RateLimitPolicy *string
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 // CreateSKUResponse409Headers the declared response headers of an HTTP 409 response for CreateSKU
 type CreateSKUResponse409Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse413Headers the declared response headers of an HTTP 413 response for CreateSKU
 type CreateSKUResponse413Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse415Headers the declared response headers of an HTTP 415 response for CreateSKU
 type CreateSKUResponse415Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse422Headers the declared response headers of an HTTP 422 response for CreateSKU
 type CreateSKUResponse422Headers struct {
-	XInstanceID string
+	XInstanceID   string
+	Traceresponse *string
 }
 
 // CreateSKUResponse500Headers the declared response headers of an HTTP 500 response for CreateSKU
@@ -5310,6 +5459,7 @@ type CreateSKUResponse500Headers struct {
 	RateLimit         *string
 	RateLimitPolicy   *string
 	XInstanceID       string
+	Traceresponse     *string
 }
 
 // CreateSKUResponse503Headers the declared response headers of an HTTP 503 response for CreateSKU
@@ -5318,6 +5468,7 @@ type CreateSKUResponse503Headers struct {
 	RateLimitPolicy *string
 	RetryAfter      int
 	XInstanceID     string
+	Traceresponse   *string
 }
 
 type CreateSKUResponse struct {
@@ -5770,6 +5921,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 400:
 		var headers RunAuditResponse400Headers
@@ -5779,6 +5937,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -5797,6 +5962,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers RunAuditResponse403Headers
@@ -5806,6 +5978,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -5830,6 +6009,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 500:
@@ -5862,6 +6048,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers RunAuditResponse503Headers
@@ -5878,6 +6071,13 @@ func ParseRunAuditResponse(rsp *http.Response) (*RunAuditResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -5953,6 +6153,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 400:
 		var headers SubscribeEventsResponse400Headers
@@ -5962,6 +6169,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -5980,6 +6194,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers SubscribeEventsResponse403Headers
@@ -5989,6 +6210,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -6013,6 +6241,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 500:
@@ -6045,6 +6280,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers SubscribeEventsResponse503Headers
@@ -6061,6 +6303,13 @@ func ParseSubscribeEventsResponse(rsp *http.Response) (*SubscribeEventsResponse,
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -6213,6 +6462,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers201 = &headers
 	case rsp.StatusCode == 202:
 		var headers PlaceOrderResponse202Headers
@@ -6258,6 +6514,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers202 = &headers
 	case rsp.StatusCode == 400:
 		var headers PlaceOrderResponse400Headers
@@ -6267,6 +6530,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -6285,6 +6555,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers PlaceOrderResponse403Headers
@@ -6294,6 +6571,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 409:
@@ -6340,6 +6624,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers PlaceOrderResponse413Headers
@@ -6350,6 +6641,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers PlaceOrderResponse415Headers
@@ -6359,6 +6657,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers415 = &headers
 	case rsp.StatusCode == 422:
@@ -6391,6 +6696,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers422 = &headers
 	case rsp.StatusCode == 429:
 		var headers PlaceOrderResponse429Headers
@@ -6422,6 +6734,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers429 = &headers
 	case rsp.StatusCode == 500:
 		var headers PlaceOrderResponse500Headers
@@ -6452,6 +6771,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
@@ -6490,6 +6816,13 @@ func ParsePlaceOrderResponse(rsp *http.Response) (*PlaceOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -6582,6 +6915,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 304:
 		var headers GetOrderResponse304Headers
@@ -6599,6 +6939,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers304 = &headers
 	case rsp.StatusCode == 400:
 		var headers GetOrderResponse400Headers
@@ -6608,6 +6955,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -6626,6 +6980,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers GetOrderResponse403Headers
@@ -6635,6 +6996,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -6659,6 +7027,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 500:
@@ -6691,6 +7066,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers GetOrderResponse503Headers
@@ -6707,6 +7089,13 @@ func ParseGetOrderResponse(rsp *http.Response) (*GetOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -6810,6 +7199,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 400:
 		var headers CancelOrderResponse400Headers
@@ -6819,6 +7215,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -6837,6 +7240,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers CancelOrderResponse403Headers
@@ -6846,6 +7256,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -6870,6 +7287,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 409:
@@ -6909,6 +7333,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers409 = &headers
 	case rsp.StatusCode == 422:
 		var headers CancelOrderResponse422Headers
@@ -6918,6 +7349,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers422 = &headers
 	case rsp.StatusCode == 500:
@@ -6950,6 +7388,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers CancelOrderResponse503Headers
@@ -6980,6 +7425,13 @@ func ParseCancelOrderResponse(rsp *http.Response) (*CancelOrderResponse, error) 
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -7062,6 +7514,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 400:
 		var headers ListMovementsResponse400Headers
@@ -7071,6 +7530,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -7089,6 +7555,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers ListMovementsResponse403Headers
@@ -7098,6 +7571,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -7122,6 +7602,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 500:
@@ -7154,6 +7641,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers ListMovementsResponse503Headers
@@ -7170,6 +7664,13 @@ func ParseListMovementsResponse(rsp *http.Response) (*ListMovementsResponse, err
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -7287,6 +7788,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 400:
 		var headers PayOrderResponse400Headers
@@ -7296,6 +7804,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -7314,6 +7829,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers PayOrderResponse403Headers
@@ -7323,6 +7845,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -7347,6 +7876,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 409:
@@ -7386,6 +7922,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
 		var headers PayOrderResponse413Headers
@@ -7396,6 +7939,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers PayOrderResponse415Headers
@@ -7405,6 +7955,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers415 = &headers
 	case rsp.StatusCode == 422:
@@ -7429,6 +7986,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers422 = &headers
 	case rsp.StatusCode == 500:
@@ -7461,6 +8025,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers PayOrderResponse503Headers
@@ -7491,6 +8062,13 @@ func ParsePayOrderResponse(rsp *http.Response) (*PayOrderResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}
@@ -7608,6 +8186,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers200 = &headers
 	case rsp.StatusCode == 201:
 		var headers CreateSKUResponse201Headers
@@ -7618,6 +8203,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers201 = &headers
 	case rsp.StatusCode == 400:
 		var headers CreateSKUResponse400Headers
@@ -7627,6 +8219,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers400 = &headers
 	case rsp.StatusCode == 401:
@@ -7645,6 +8244,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers401 = &headers
 	case rsp.StatusCode == 403:
 		var headers CreateSKUResponse403Headers
@@ -7654,6 +8260,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers403 = &headers
 	case rsp.StatusCode == 404:
@@ -7679,6 +8292,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers404 = &headers
 	case rsp.StatusCode == 409:
 		var headers CreateSKUResponse409Headers
@@ -7688,6 +8308,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers409 = &headers
 	case rsp.StatusCode == 413:
@@ -7699,6 +8326,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers413 = &headers
 	case rsp.StatusCode == 415:
 		var headers CreateSKUResponse415Headers
@@ -7709,6 +8343,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers415 = &headers
 	case rsp.StatusCode == 422:
 		var headers CreateSKUResponse422Headers
@@ -7718,6 +8359,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers422 = &headers
 	case rsp.StatusCode == 500:
@@ -7750,6 +8398,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 			}
 			headers.XInstanceID = value
 		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
+		}
 		response.Headers500 = &headers
 	case rsp.StatusCode == 503:
 		var headers CreateSKUResponse503Headers
@@ -7780,6 +8435,13 @@ func ParseCreateSKUResponse(rsp *http.Response) (*CreateSKUResponse, error) {
 				return nil, err
 			}
 			headers.XInstanceID = value
+		}
+		if values := rsp.Header.Values("traceresponse"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "traceresponse", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.Traceresponse = &value
 		}
 		response.Headers503 = &headers
 	}

@@ -213,6 +213,23 @@ func TestForwardedForIsNotTrusted(t *testing.T) {
 	}
 }
 
+// A client learns the trace of its request, so that its complaint leads to the trace and the log.
+func TestAnswersNameTheirTrace(t *testing.T) {
+	t.Parallel()
+	s := newHandler(t, httpapi.Config{Orders: failing(stock.ErrBusy), TracerProvider: sdktrace.NewTracerProvider()})
+	const trace = "0af7651916cd43dd8448eb211c80319c"
+	r := httptest.NewRequest(http.MethodGet, "/api/v1/orders/"+someOrder, nil)
+	r.Header.Set("traceparent", "00-"+trace+"-b7ad6b7169203331-01")
+	status, header, body := s.do(r)
+	s.conforms(t, r, status, header, body)
+	if got := header.Get("traceresponse"); !strings.HasPrefix(got, "00-"+trace+"-") || !strings.HasSuffix(got, "-01") || strings.Contains(got, "b7ad6b7169203331") {
+		t.Errorf("traceresponse: %s", got)
+	}
+	if want := `"trace_id":"` + trace + `"`; !strings.Contains(string(body), want) {
+		t.Errorf("want %s in %s", want, body)
+	}
+}
+
 func TestProbesLeaveNoSpans(t *testing.T) {
 	t.Parallel()
 	recorder := tracetest.NewSpanRecorder()

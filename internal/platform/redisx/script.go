@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -44,8 +45,25 @@ func (f Folder) Text(names ...string) string {
 	return text.String()
 }
 
-// Script returns Text as a script.
-func (f Folder) Script(names ...string) Script { return NewScript(f.Text(names...)) }
+// Script returns Text as a script, and gives it the last name.
+func (f Folder) Script(names ...string) Script {
+	s := NewScript(f.Text(names...))
+	NameScript(s.sha, names[len(names)-1])
+	NameScript(s.together.sha, names[len(names)-1])
+	return s
+}
+
+var scriptNames sync.Map // by SHA-1
+
+// NameScript gives a script a name, for its traces.
+func NameScript(sha any, name string) { scriptNames.Store(sha, name) }
+
+// ScriptName returns the name of a script, or an empty one.
+func ScriptName(sha any) string {
+	name, _ := scriptNames.Load(sha)
+	text, _ := name.(string)
+	return text
+}
 
 // LoadedScript is a script whose text is not known. A call of it fails if the server does not know the script.
 func LoadedScript(sha string) Script { return Script{sha: sha} }

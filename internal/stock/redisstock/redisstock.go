@@ -65,6 +65,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Counter, error) {
 	if cfg.Life < time.Millisecond || cfg.Timeout < 0 {
 		return nil, errors.New("redisstock: a time is negative, or less than a millisecond")
 	}
+	redisx.NameScript(script.Hash(), "units")
 	return &Counter{rdb: rdb, cfg: cfg, owed: make(map[string][]settled)}, nil
 }
 
