@@ -45,7 +45,6 @@ func (t *transaction) store(tx *gorm.DB) error {
 		accepted, added []order.Order
 		claims          [][]stock.Claim // of each accepted order
 		timers          []timeout.Timer
-		dequeued        []string
 		answers         []answer
 	)
 	for _, r := range t.requests {
@@ -55,8 +54,10 @@ func (t *transaction) store(tx *gorm.DB) error {
 		o, now := r.Order, time.UnixMicro(t.now).UTC()
 		o.Status, o.ExpiresAt = order.Pending, now.Add(r.TTL)
 		if r.Queued {
-			dequeued = append(dequeued, o.ID)
 			t.end.add("UPDATE orders SET status = ?, expires_at = ? WHERE id = ?", string(o.Status), o.ExpiresAt.UnixMicro(), o.ID)
+			if err := t.timers.Cancel(tx.Statement.Context, &t.end, order.PlaceTimer, o.ID); err != nil {
+				return err
+			}
 		} else {
 			o.CreatedAt = now
 			added = append(added, o)
@@ -81,9 +82,6 @@ func (t *transaction) store(tx *gorm.DB) error {
 	t.end.ledger(t.Store, stock.Reserve, accepted, claims, t.now)
 	var err error
 	if t.push, err = t.timers.Schedule(tx.Statement.Context, &t.end, timers...); err != nil {
-		return err
-	}
-	if err := t.timers.Cancel(tx.Statement.Context, &t.end, order.PlaceTimer, dequeued...); err != nil {
 		return err
 	}
 	if err := t.end.answers(t.Store, answers); err != nil {

@@ -34,7 +34,22 @@ var errHeld = fmt.Errorf("sqlstore: another transaction has the order: %w", stoc
 // A COMMIT that was sent and not confirmed fails with [order.ErrOutcomeUnknown]
 // and is not tried again: only the caller knows how to find out.
 func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	return s.writing(ctx, func() error { return s.runOnce(ctx, fn) })
+	return s.writing(ctx, func() error {
+		ready := false
+		err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
+			err := fn(tx)
+			ready = err == nil
+			return err
+		})
+		switch {
+		case !ready, err == nil:
+			return err
+		case sqldb.RolledBack(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+			return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
+		default:
+			return &commitError{err}
+		}
+	})
 }
 
 // writing calls f, which writes, until it succeeds or fails for good. Without a transaction around it f must be safe to repeat.
@@ -85,33 +100,6 @@ func (s *Store) retrying(ctx context.Context, f func() error) error {
 // long as a session waits is not waited for again: the connection is for others.
 func passing(err error) bool {
 	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.Is(err, sqldb.RowLocked) && (sqldb.Transient(err) || sqldb.Broken(err))
-}
-
-// runOnce runs fn in one transaction, and commits it unless fn fails.
-func (s *Store) runOnce(ctx context.Context, fn func(tx *gorm.DB) error) error {
-	tx := s.db.WithContext(ctx).Begin()
-	if tx.Error != nil {
-		return tx.Error
-	}
-	done := false
-	defer func() {
-		if !done {
-			tx.Rollback() // a rollback that fails has lost its session, and the server undoes it
-		}
-	}()
-	if err := fn(tx); err != nil {
-		return err
-	}
-	err := tx.Commit().Error
-	done = err == nil
-	switch {
-	case err == nil:
-		return nil
-	case sqldb.RolledBack(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-		return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
-	default:
-		return &commitError{err}
-	}
 }
 
 // commitError says that the database did not confirm a COMMIT. It matches [order.ErrOutcomeUnknown].
