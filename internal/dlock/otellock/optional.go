@@ -6,9 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
-
-	"go.opentelemetry.io/otel/attribute"
 
 	"example.com/shop/internal/dlock"
 )
@@ -20,9 +17,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 		return nil, l.unsupported("AcquireAll")
 	}
 	name := strings.Join(slices.Compact(slices.Sorted(slices.Values(keys))), ",")
-	return l.measure(ctx, name, func(ctx context.Context, _ string) (*dlock.Lease, error) {
-		return next.AcquireAll(ctx, keys)
-	})
+	return l.measure(ctx, name, 0, func(ctx context.Context) (*dlock.Lease, error) { return next.AcquireAll(ctx, keys) })
 }
 
 // TryAcquireEach implements [dlock.EachLocker].
@@ -31,22 +26,7 @@ func (l *Locker) TryAcquireEach(ctx context.Context, keys []string) (*dlock.Leas
 	if !ok {
 		return nil, l.unsupported("TryAcquireEach")
 	}
-	start := time.Now()
-	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(attribute.Int("lock.keys", len(keys))))
-	defer span.End()
-	lease, err := next.TryAcquireEach(child, keys)
-	outcome, granted := acquisition(err), 0
-	if lease != nil {
-		granted = len(lease.Keys())
-	} else if err == nil {
-		outcome = outcomeHeld
-	}
-	l.asked(ctx, span, start, outcome, lease, err)
-	span.SetAttributes(attribute.Int("lock.granted", granted))
-	if lease != nil {
-		l.follow(ctx, lease, attribute.Int("lock.keys", granted))
-	}
-	return lease, err
+	return l.measure(ctx, "", len(keys), func(ctx context.Context) (*dlock.Lease, error) { return next.TryAcquireEach(ctx, keys) })
 }
 
 // Inspect implements [dlock.Inspector].

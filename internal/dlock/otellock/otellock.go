@@ -115,41 +115,47 @@ func New(l dlock.Locker, cfg Config) (*Locker, error) {
 
 // Acquire implements [dlock.Locker].
 func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.measure(ctx, key, l.next.Acquire)
+	return l.measure(ctx, key, 0, func(ctx context.Context) (*dlock.Lease, error) { return l.next.Acquire(ctx, key) })
 }
 
 // TryAcquire implements [dlock.Locker].
 func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
-	return l.measure(ctx, key, l.next.TryAcquire)
+	return l.measure(ctx, key, 0, func(ctx context.Context) (*dlock.Lease, error) { return l.next.TryAcquire(ctx, key) })
 }
 
-func (l *Locker) measure(ctx context.Context, key string,
-	acquire func(context.Context, string) (*dlock.Lease, error),
-) (*dlock.Lease, error) {
-	start := time.Now()
-	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(name(key)))
-	defer span.End()
-	lease, err := acquire(child, key)
-	l.asked(ctx, span, start, acquisition(err), lease, err)
-	if err != nil {
-		return nil, err
+// measure measures a call for key, or for each of so many keys.
+func (l *Locker) measure(ctx context.Context, key string, each int, acquire func(context.Context) (*dlock.Lease, error)) (*dlock.Lease, error) {
+	start, of := time.Now(), attribute.String("lock.key", key)
+	if each > 0 {
+		of = attribute.Int("lock.keys", each)
 	}
-	span.SetAttributes(fence(lease))
-	l.follow(ctx, lease, name(key), fence(lease))
-	return lease, nil
-}
-
-// asked records a call that began at start.
-func (l *Locker) asked(ctx context.Context, span trace.Span, start time.Time, outcome string, lease *dlock.Lease, err error) {
+	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(of))
+	defer span.End()
+	lease, err := acquire(child)
+	outcome, granted := acquisition(lease, err), 0
 	labels := l.labels(attribute.String("outcome", outcome))
 	l.wait.Record(ctx, time.Since(start).Seconds(), labels)
 	span.SetAttributes(attribute.String("outcome", outcome))
-	if lease == nil {
-		l.refused.Add(ctx, 1, labels)
-	}
 	if err != nil && outcome != outcomeHeld { // an answer, not a failure
 		span.SetStatus(codes.Error, err.Error())
 	}
+	if lease == nil {
+		l.refused.Add(ctx, 1, labels)
+	} else {
+		granted = len(lease.Keys())
+	}
+	switch {
+	case each > 0:
+		span.SetAttributes(attribute.Int("lock.granted", granted))
+		if lease != nil {
+			l.follow(ctx, lease, attribute.Int("lock.keys", granted))
+		}
+	case lease != nil:
+		fence := attribute.Int64("lock.fence", int64(lease.Fence().Token)) // tokens are microseconds or counters, far below the largest
+		span.SetAttributes(fence)
+		l.follow(ctx, lease, of, fence)
+	}
+	return lease, err
 }
 
 // follow opens lock.hold, which the end of lease closes. A release is recorded when it is over.
@@ -192,23 +198,15 @@ func (l *Locker) attributes(of ...attribute.KeyValue) trace.SpanStartOption {
 	return trace.WithAttributes(append(slices.Clip(of), attribute.String("lock.backend", l.backend))...)
 }
 
-func name(key string) attribute.KeyValue { return attribute.String("lock.key", key) }
-
 func (l *Locker) labels(more ...attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributes(append(more, attribute.String("backend", l.backend))...)
 }
 
-// fence returns the token as a number, which attributes have with a sign only:
-// tokens are microseconds or counters, far below it.
-func fence(lease *dlock.Lease) attribute.KeyValue {
-	return attribute.Int64("lock.fence", int64(lease.Fence().Token))
-}
-
-func acquisition(err error) string {
+func acquisition(lease *dlock.Lease, err error) string {
 	switch {
-	case err == nil:
+	case err == nil && lease != nil:
 		return outcomeAcquired
-	case errors.Is(err, dlock.ErrHeld):
+	case err == nil, errors.Is(err, dlock.ErrHeld): // of several keys, all are held
 		return outcomeHeld
 	case errors.Is(err, dlock.ErrUncertain):
 		return outcomeUncertain
