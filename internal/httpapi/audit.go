@@ -8,7 +8,8 @@ import (
 
 // RunAudit implements [StrictServerInterface].
 func (a *api) RunAudit(ctx context.Context, r RunAuditRequestObject) (RunAuditResponseObject, error) {
-	audits, err := a.Stock.AuditRecent(requestContext(ctx), given(r.Params.SKU, ""))
+	ctx, _ = requestOf(ctx)
+	audits, err := a.Stock.AuditRecent(ctx, given(r.Params.SKU, ""))
 	if err != nil {
 		return nil, err
 	}

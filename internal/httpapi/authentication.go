@@ -35,7 +35,7 @@ const (
 
 // identify authenticates the caller, and refuses callers that may not use the operation.
 func (a *api) identify(c *gin.Context) {
-	in := stateOf(c.Request.Context())
+	_, in := requestOf(c)
 	if a.Identity == nil || in.rule.access == forAll {
 		return
 	}

@@ -66,7 +66,7 @@ func (a *api) SetConfig(ctx context.Context, r SetConfigRequestObject) (SetConfi
 	if a.Cluster == nil {
 		return nil, cluster.ErrUnknownKey
 	}
-	ctx = requestContext(ctx)
+	ctx, _ = requestOf(ctx)
 	if r.Body.Version != nil {
 		return a.setConfig(ctx, r, *r.Body.Version)
 	}

@@ -35,8 +35,7 @@ var _ Events = (*events.Feed)(nil)
 
 // SubscribeEvents implements [StrictServerInterface].
 func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error) {
-	ctx = requestContext(ctx)
-	in := stateOf(ctx)
+	ctx, in := requestOf(ctx)
 	filter, err := filterOf(in.owner(), r.Params)
 	if err != nil {
 		return nil, err

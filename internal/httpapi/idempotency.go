@@ -30,8 +30,7 @@ const (
 // each order a read. If a request ends before its transaction, the key is read then.
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
-		ctx := c.Request.Context()
-		in := stateOf(ctx)
+		ctx, in := requestOf(c)
 		if in.key == "" {
 			return next(c, request)
 		}

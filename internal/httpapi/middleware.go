@@ -88,7 +88,7 @@ func (a *api) limitTime(c *gin.Context) {
 			a.Logger.WarnContext(c.Request.Context(), "write deadline not extended, response may be cut off", "error", err)
 		}
 	}
-	ctx := context.WithValue(c.Request.Context(), requestStateKey{}, in)
+	ctx := context.WithValue(c.Request.Context(), requestKey{}, in)
 	if !in.rule.stream {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, limit-min(endTime, limit/10))
@@ -146,15 +146,4 @@ func (a *api) recoverPanic(c *gin.Context) {
 		writeProblem(c, p.Status, p.body())
 	}()
 	c.Next()
-}
-
-// requestContext returns the context of the request instead of the
-// gin.Context that the generated code passes. gin reuses its context for the next
-// request, so detached work, such as the release of a
-// lease, would read the values of another request.
-func requestContext(ctx context.Context) context.Context {
-	if c, ok := ctx.(*gin.Context); ok {
-		return c.Request.Context()
-	}
-	return ctx
 }

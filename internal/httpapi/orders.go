@@ -42,8 +42,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	for i, it := range r.Body.Items {
 		items[i] = order.Item{SKU: it.SKU, Quantity: it.Quantity}
 	}
-	ctx = requestContext(ctx)
-	in := stateOf(ctx)
+	ctx, in := requestOf(ctx)
 	o, err := a.Orders.Place(ctx, order.Purchase{
 		Customer: r.Body.CustomerID, Items: items, Key: in.once, Prefer: in.prefer,
 	})
@@ -110,15 +109,13 @@ func extended(o order.Order) ExtendOrderResponseObject {
 }
 
 // target returns the order that a request wants to change.
-func target(ctx context.Context, id string) order.Target {
-	in := stateOf(ctx)
+func (in *requestState) target(id string) order.Target {
 	return order.Target{ID: id, Owner: in.owner(), Key: in.once}
 }
 
 // GetOrder implements [StrictServerInterface].
 func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderResponseObject, error) {
-	ctx = requestContext(ctx)
-	in := stateOf(ctx)
+	ctx, in := requestOf(ctx)
 	o, err := a.Orders.Order(ctx, r.ID, in.owner())
 	if err != nil {
 		return nil, err
@@ -128,8 +125,8 @@ func (a *api) GetOrder(ctx context.Context, r GetOrderRequestObject) (GetOrderRe
 
 // PayOrder implements [StrictServerInterface].
 func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderResponseObject, error) {
-	ctx = requestContext(ctx)
-	o, err := a.Orders.Pay(ctx, target(ctx, r.ID), r.Body.PaymentID)
+	ctx, in := requestOf(ctx)
+	o, err := a.Orders.Pay(ctx, in.target(r.ID), r.Body.PaymentID)
 	if err != nil {
 		return nil, err
 	}
@@ -138,8 +135,8 @@ func (a *api) PayOrder(ctx context.Context, r PayOrderRequestObject) (PayOrderRe
 
 // CancelOrder implements [StrictServerInterface].
 func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (CancelOrderResponseObject, error) {
-	ctx = requestContext(ctx)
-	o, err := a.Orders.Cancel(ctx, target(ctx, r.ID))
+	ctx, in := requestOf(ctx)
+	o, err := a.Orders.Cancel(ctx, in.target(r.ID))
 	if err != nil {
 		return nil, err
 	}
@@ -148,8 +145,8 @@ func (a *api) CancelOrder(ctx context.Context, r CancelOrderRequestObject) (Canc
 
 // ExtendOrder implements [StrictServerInterface].
 func (a *api) ExtendOrder(ctx context.Context, r ExtendOrderRequestObject) (ExtendOrderResponseObject, error) {
-	ctx = requestContext(ctx)
-	o, err := a.Orders.Extend(ctx, target(ctx, r.ID), time.Duration(r.Body.BySeconds)*time.Second)
+	ctx, in := requestOf(ctx)
+	o, err := a.Orders.Extend(ctx, in.target(r.ID), time.Duration(r.Body.BySeconds)*time.Second)
 	if errors.Is(err, order.ErrInvalid) {
 		return nil, invalid(Violation{Pointer: "#/by_seconds", Detail: "the order would wait more than four times as long in all as orders usually may"})
 	}

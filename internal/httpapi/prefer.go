@@ -98,8 +98,8 @@ func (a *api) applyPreferences(next StrictHandlerFunc, _ string) StrictHandlerFu
 		if _, queued := response.(PlaceOrder202JSONResponse); queued {
 			applied = append(applied, "respond-async")
 		}
-		if p := stateOf(c.Request.Context()).prefer; p.Bounded {
-			applied = append(applied, "wait="+strconv.Itoa(int(p.Wait/time.Second)))
+		if _, in := requestOf(c); in.prefer.Bounded {
+			applied = append(applied, "wait="+strconv.Itoa(int(in.prefer.Wait/time.Second)))
 		}
 		if applied != nil {
 			c.Header("Preference-Applied", strings.Join(applied, ", "))

@@ -13,9 +13,9 @@ const ordersPage = 50
 // ListOrders implements [StrictServerInterface]. The cursor of a page is the id of the order before the page. The API key
 // decides whose orders a page has, whatever the cursor is.
 func (a *api) ListOrders(ctx context.Context, r ListOrdersRequestObject) (ListOrdersResponseObject, error) {
-	ctx = requestContext(ctx)
+	ctx, in := requestOf(ctx)
 	f := order.Filter{
-		Owner: stateOf(ctx).owner(), Status: order.Status(given(r.Params.Status, "")), SKU: given(r.Params.SKU, ""),
+		Owner: in.owner(), Status: order.Status(given(r.Params.Status, "")), SKU: given(r.Params.SKU, ""),
 		Before: given(r.Params.Cursor, ""), Limit: given(r.Params.Limit, ordersPage),
 	}
 	if r.Params.Cursor != nil && !order.ValidID(f.Before) {
@@ -53,8 +53,8 @@ func cursorParam(cursor, after *string) (string, error) {
 
 // ListMovements implements [StrictServerInterface].
 func (a *api) ListMovements(ctx context.Context, r ListMovementsRequestObject) (ListMovementsResponseObject, error) {
-	ctx = requestContext(ctx)
-	events, err := a.Orders.Events(ctx, r.ID, stateOf(ctx).owner())
+	ctx, in := requestOf(ctx)
+	events, err := a.Orders.Events(ctx, r.ID, in.owner())
 	if err != nil {
 		return nil, err
 	}

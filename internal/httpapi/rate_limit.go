@@ -26,7 +26,8 @@ var _ Rates = (*ratelimit.Limiter)(nil)
 // one of them changes the order.
 func (a *api) limitCustomer(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
-		in, customer := stateOf(c.Request.Context()), ""
+		ctx, in := requestOf(c)
+		customer := ""
 		switch r := request.(type) {
 		case PlaceOrderRequestObject:
 			customer = r.Body.CustomerID
@@ -39,7 +40,7 @@ func (a *api) limitCustomer(next StrictHandlerFunc, _ string) StrictHandlerFunc 
 		if customer == "" || a.Rates == nil {
 			return next(c, request)
 		}
-		v, err := a.Rates.Allow(c.Request.Context(), customer)
+		v, err := a.Rates.Allow(ctx, customer)
 		if err != nil {
 			return nil, err
 		}
@@ -58,7 +59,8 @@ func (a *api) limitCustomer(next StrictHandlerFunc, _ string) StrictHandlerFunc 
 // (draft-ietf-httpapi-ratelimit-headers). With atLimit it includes the limit of orders in flight.
 func (a *api) setRateLimitHeaders(c *gin.Context, atLimit bool) {
 	var limit, policy string
-	if v := stateOf(c.Request.Context()).rate; v != nil {
+	if _, in := requestOf(c); in.rate != nil {
+		v := in.rate
 		policy = fmt.Sprintf(`"customer";q=%d`, v.Limit)
 		limit = fmt.Sprintf(`"customer";r=%d;t=%s`, max(0, v.Remaining), wholeSeconds(v.ResetAfter, 0))
 	}

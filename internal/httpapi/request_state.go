@@ -4,6 +4,8 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/gin-gonic/gin"
+
 	"example.com/shop/internal/httpapi/ratelimit"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/identity"
@@ -23,14 +25,20 @@ type requestState struct {
 	rate    *ratelimit.Verdict   // nil if no rate limit was checked
 }
 
-type requestStateKey struct{}
+type requestKey struct{}
 
-// stateOf returns the state of the request with ctx, or an empty one outside of a request.
-func stateOf(ctx context.Context) *requestState {
-	if in, ok := ctx.Value(requestStateKey{}).(*requestState); ok {
-		return in
+// requestOf returns the state of the request of ctx, or an empty one outside of a request, and its own context. The generated code
+// passes the gin.Context instead. gin reuses that for the next request, so detached work, such as the release of a lease, would read
+// the values of another request.
+func requestOf(ctx context.Context) (context.Context, *requestState) {
+	if c, ok := ctx.(*gin.Context); ok {
+		ctx = c.Request.Context()
 	}
-	return new(requestState)
+	in, ok := ctx.Value(requestKey{}).(*requestState)
+	if !ok {
+		in = new(requestState)
+	}
+	return ctx, in
 }
 
 // owner returns the customer whose orders the caller may read and change. It is empty for all customers.

@@ -28,7 +28,8 @@ func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsRe
 		return nil, err
 	}
 	limit := given(r.Params.Limit, pageSize)
-	levels, err := a.Stock.Levels(requestContext(ctx), after, limit+1) // one more, to detect a next page
+	ctx, _ = requestOf(ctx)
+	levels, err := a.Stock.Levels(ctx, after, limit+1) // one more, to detect a next page
 	if err != nil {
 		return nil, err
 	}
@@ -45,17 +46,18 @@ func (a *api) ListSKUs(ctx context.Context, r ListSKUsRequestObject) (ListSKUsRe
 
 // GetSKU implements [StrictServerInterface].
 func (a *api) GetSKU(ctx context.Context, r GetSKURequestObject) (GetSKUResponseObject, error) {
-	ctx = requestContext(ctx)
+	ctx, in := requestOf(ctx)
 	l, err := a.Stock.Level(ctx, r.SKU)
 	if err != nil {
 		return nil, err
 	}
-	return tagged{body: skuBody(l), have: stateOf(ctx).header.Values("If-None-Match")}, nil
+	return tagged{body: skuBody(l), have: in.header.Values("If-None-Match")}, nil
 }
 
 // CreateSKU implements [StrictServerInterface].
 func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSKUResponseObject, error) {
-	l, created, err := a.Stock.Create(requestContext(ctx), stock.Level{SKU: r.SKU, Strategy: r.Body.Strategy, OnHand: r.Body.OnHand, Limit: r.Body.PurchaseLimit})
+	ctx, _ = requestOf(ctx)
+	l, created, err := a.Stock.Create(ctx, stock.Level{SKU: r.SKU, Strategy: r.Body.Strategy, OnHand: r.Body.OnHand, Limit: r.Body.PurchaseLimit})
 	if err != nil {
 		return nil, err
 	}
@@ -67,8 +69,8 @@ func (a *api) CreateSKU(ctx context.Context, r CreateSKURequestObject) (CreateSK
 
 // RestockSKU implements [StrictServerInterface].
 func (a *api) RestockSKU(ctx context.Context, r RestockSKURequestObject) (RestockSKUResponseObject, error) {
-	ctx = requestContext(ctx)
-	l, err := a.Stock.Restock(ctx, r.SKU, r.Body.Quantity, stateOf(ctx).once)
+	ctx, in := requestOf(ctx)
+	l, err := a.Stock.Restock(ctx, r.SKU, r.Body.Quantity, in.once)
 	if err != nil {
 		return nil, err
 	}

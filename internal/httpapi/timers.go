@@ -42,7 +42,8 @@ func (a *api) ListTimers(ctx context.Context, r ListTimersRequestObject) (ListTi
 			return nil, refuse(TypeMalformedRequest, "The query parameter cursor is not the next of a page.")
 		}
 	}
-	rows, err := a.Timers.List(requestContext(ctx), f)
+	ctx, _ = requestOf(ctx)
+	rows, err := a.Timers.List(ctx, f)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,8 @@ func parseCursor(s string) (r timeout.Row, err error) {
 
 // GetTimer implements [StrictServerInterface].
 func (a *api) GetTimer(ctx context.Context, r GetTimerRequestObject) (GetTimerResponseObject, error) {
-	row, err := a.Timers.Get(requestContext(ctx), r.Kind, r.ID)
+	ctx, _ = requestOf(ctx)
+	row, err := a.Timers.Get(ctx, r.Kind, r.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,8 @@ func (a *api) GetTimer(ctx context.Context, r GetTimerRequestObject) (GetTimerRe
 
 // FireTimer implements [StrictServerInterface].
 func (a *api) FireTimer(ctx context.Context, r FireTimerRequestObject) (FireTimerResponseObject, error) {
-	if err := a.Timers.FireNow(requestContext(ctx), r.Kind, r.ID); err != nil {
+	ctx, _ = requestOf(ctx)
+	if err := a.Timers.FireNow(ctx, r.Kind, r.ID); err != nil {
 		return nil, unconfirmed(err)
 	}
 	return FireTimer200JSONResponse{Kind: r.Kind, Timers: 1}, nil
@@ -99,7 +102,7 @@ func (a *api) FireTimer(ctx context.Context, r FireTimerRequestObject) (FireTime
 
 // RedriveTimers implements [StrictServerInterface].
 func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (RedriveTimersResponseObject, error) {
-	ctx = requestContext(ctx)
+	ctx, _ = requestOf(ctx)
 	var ids []string
 	if r.Params.ID == nil {
 		if err := a.requireKind(ctx, r.Kind); err != nil {
@@ -120,7 +123,7 @@ func (a *api) RedriveTimers(ctx context.Context, r RedriveTimersRequestObject) (
 
 // PauseTimers implements [StrictServerInterface].
 func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (PauseTimersResponseObject, error) {
-	ctx = requestContext(ctx)
+	ctx, _ = requestOf(ctx)
 	if err := a.requireKind(ctx, r.Kind); err != nil {
 		return nil, err
 	}
@@ -132,7 +135,8 @@ func (a *api) PauseTimers(ctx context.Context, r PauseTimersRequestObject) (Paus
 
 // ResumeTimers implements [StrictServerInterface].
 func (a *api) ResumeTimers(ctx context.Context, r ResumeTimersRequestObject) (ResumeTimersResponseObject, error) {
-	if err := a.Timers.Resume(requestContext(ctx), r.Kind); err != nil {
+	ctx, _ = requestOf(ctx)
+	if err := a.Timers.Resume(ctx, r.Kind); err != nil {
 		return nil, unconfirmed(err)
 	}
 	return ResumeTimers200JSONResponse{Kind: r.Kind}, nil

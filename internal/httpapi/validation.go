@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +26,8 @@ const (
 // the generated code binds the request, because that code accepts unknown and duplicate
 // fields, bytes after the object, and any Content-Type.
 func (a *api) check(c *gin.Context) {
-	in := stateOf(c.Request.Context())
-	err := cmp.Or(in.rule.checkPath(c), in.rule.checkQuery(c.Request.URL.RawQuery))
+	_, in := requestOf(c)
+	err := in.rule.checkParams(c)
 	if err == nil && in.rule.key {
 		in.key, err = idempotencyKey(in.header)
 	}
@@ -40,17 +39,13 @@ func (a *api) check(c *gin.Context) {
 	}
 }
 
-func (r rule) checkPath(c *gin.Context) error {
+func (r rule) checkParams(c *gin.Context) error {
 	for _, p := range r.params {
 		if p.Value.In == openapi3.ParameterInPath && p.Value.Schema.Value.VisitJSON(c.Param(p.Value.Name)) != nil {
 			return refuse(TypeMalformedRequest, "The path has a malformed "+p.Value.Name+". Want "+allowedValues(p.Value.Schema.Value)+".")
 		}
 	}
-	return nil
-}
-
-func (r rule) checkQuery(raw string) error {
-	query, err := url.ParseQuery(raw)
+	query, err := url.ParseQuery(c.Request.URL.RawQuery)
 	if err != nil {
 		return refuse(TypeMalformedRequest, "The query cannot be parsed.")
 	}
