@@ -43,22 +43,16 @@ func (h *Hold) open(values context.Context, held []Held) *Lease {
 // Grant returns the grant, which must not be changed.
 func (h *Hold) Grant() *Grant { return &h.g }
 
-// start opens the validity window and begins the renewals.
+// start begins the renewals, and opens the validity window. If that has closed already, the loss ends the renewals.
 func (h *Hold) start() {
-	if h.g.TTL > 0 && !h.Renewed(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
-		return
-	}
-	if !h.g.Renewer.Keep(h.values, h) {
+	if h.g.Renewer != nil && !h.g.Renewer.Keep(h.values, h) {
 		if h.Lose(&LostError{Reason: Closed}) && h.g.Abandon == nil {
 			go h.Free(h.values) // it is bounded, and nobody waits for it
 		}
 		return
 	}
-	h.mu.Lock()
-	over := h.over
-	h.mu.Unlock()
-	if over != nil { // the window closed in between: renewals would keep for ever what nobody holds
-		h.g.Renewer.Forget(h)
+	if h.g.TTL > 0 {
+		h.Renewed(h.g.Sent, h.g.FirstWindow())
 	}
 }
 
@@ -150,40 +144,24 @@ func (h *Hold) end(why error) {
 	}
 }
 
-// leave takes l out, and reports whether it was the last one. It returns the loss if that came first. Of a concurrent
-// release and loss, only one counts.
-func (h *Hold) leave(l *Lease) (last bool, err error) {
+// leave ends l for its Release or Yield, and reports whether it was the last lease. If l has ended before, leave returns the outcome: of
+// a concurrent release and loss, only one counts. With alone, it returns ErrReentry if the hold has other leases, and changes nothing.
+func (h *Hold) leave(l *Lease, alone bool) (last bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if err := l.Err(); err != nil {
 		return false, err
 	}
-	l.release()
+	if alone && len(h.leases) > 1 {
+		return false, ErrReentry
+	}
+	l.when = time.Now()
+	l.cancel(ErrReleased)
 	h.leases = slices.DeleteFunc(h.leases, func(other *Lease) bool { return other == l })
-	if len(h.leases) > 0 {
-		return false, nil
+	if last = len(h.leases) == 0; last {
+		h.end(ErrReleased)
 	}
-	h.end(ErrReleased)
-	return true, nil
-}
-
-// leaveAlone ends l and its hold if l is the only lease of the hold; otherwise it returns ErrReentry. If l or the
-// hold has ended before, it returns the outcome. A concurrent Release of l finds l either untouched or ended.
-func (h *Hold) leaveAlone(l *Lease) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.over == nil && len(h.leases) > 1 && !l.asked.Load() {
-		return ErrReentry
-	}
-	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(l.Err(), ErrReleased)
-	}
-	if h.over != nil {
-		return h.over
-	}
-	l.release()
-	h.end(ErrReleased)
-	return nil
+	return last, nil
 }
 
 // forget ends the renewals. The channel is closed when the one that was in flight has ended; nil if there was none.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -16,8 +15,7 @@ type Lease struct {
 	held   []Held          // the keys of this lease, Key first
 	ctx    context.Context //nolint:containedctx // Done when the lease ends; its cause is the outcome.
 	cancel context.CancelCauseFunc
-	asked  atomic.Bool // whether Release was called
-	when   time.Time   // when it was; set before ctx is done
+	when   time.Time // when Release was called; set before ctx is done
 
 	mu      sync.Mutex
 	onEnd   []func(error)
@@ -66,6 +64,14 @@ func (l *Lease) FenceOf(key string) Fence {
 
 // Held returns the lease as its backend knows it, without the further keys of a lease of several. It is for backends.
 func (l *Lease) Held() Held { return l.held[0] }
+
+// ValidUntil returns the end of the validity of the lease. A renewal moves it. It is zero for a lease that lasts as long as a session, and
+// for one that [Join] made of several.
+func (l *Lease) ValidUntil() time.Time {
+	l.hold.mu.Lock()
+	defer l.hold.mu.Unlock()
+	return l.hold.validUntil
+}
 
 // Done is closed when the lease ends: when it is lost, or when Release is called.
 func (l *Lease) Done() <-chan struct{} { return l.ctx.Done() }
@@ -122,10 +128,7 @@ func (l *Lease) await(calls *[]func(error), f func(outcome error)) {
 // Any other error means that the store did not answer in time; then a later attempt or the TTL frees the key.
 // After any error the lease is over.
 func (l *Lease) Release(ctx context.Context) error {
-	if !l.asked.CompareAndSwap(false, true) {
-		return cmp.Or(l.Err(), ErrReleased)
-	}
-	last, err := l.hold.leave(l)
+	last, err := l.hold.leave(l, false)
 	if err != nil {
 		return err
 	}
@@ -144,7 +147,7 @@ func (l *Lease) Yield(ctx context.Context, give func(ctx context.Context) error)
 	if err := l.mayYield(ctx); err != nil {
 		return err
 	}
-	if err := l.hold.leaveAlone(l); err != nil {
+	if _, err := l.hold.leave(l, true); err != nil {
 		return err
 	}
 	err := l.hold.release(ctx, give)
@@ -164,12 +167,6 @@ func (l *Lease) mayYield(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// release ends l for its Release or Yield. It requires the mutex of the hold.
-func (l *Lease) release() {
-	l.when = time.Now()
-	l.cancel(ErrReleased)
 }
 
 // Lose ends the leases of the grant as lost, if they have not ended before. It never waits. It is for backends.

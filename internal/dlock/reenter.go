@@ -3,7 +3,6 @@ package dlock
 import (
 	"context"
 	"slices"
-	"time"
 )
 
 // chain lists the holds of the user of a context from Lease.Context.
@@ -46,21 +45,6 @@ func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 		}
 	}
 	return nil, nil
-}
-
-// ValidUntil returns the end of the validity of the lease of key that ctx comes from; see [Lease.Context]. A renewal moves it. It is
-// zero if ctx has no such lease, for a lease that lasts as long as a session, and for one that [Join] made of several.
-func ValidUntil(ctx context.Context, key string) time.Time {
-	c, _ := ctx.Value(chainKey{}).(*chain)
-	for ; c != nil; c = c.outer {
-		h := c.hold
-		if h.g.Key == key || slices.ContainsFunc(h.g.Rest, func(held Held) bool { return held.Key == key }) {
-			h.mu.Lock()
-			defer h.mu.Unlock()
-			return h.validUntil
-		}
-	}
-	return time.Time{}
 }
 
 // find returns the keys that h holds.

@@ -194,7 +194,7 @@ func (q *commitQueue) nextLease(l *lane) (ctx context.Context, cancel context.Ca
 func (q *commitQueue) serve(l *lane, offers []stock.Offer, locks *stock.Locks) error {
 	defer locks.Release()
 	ctx := locks.Context
-	defer q.holds(ctx, offers, locks.Claims, locks.Asked)()
+	defer q.holds(offers, locks.Claims, locks.Asked, locks.Valid...)()
 	q.mu.Lock()
 	l.cancel = nil // the leader has the lease, even if all callers leave
 	for _, e := range l.entries {

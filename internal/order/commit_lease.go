@@ -33,13 +33,12 @@ func (q *commitQueue) waits(offers []stock.Offer) {
 	}
 }
 
-// holds notifies the publisher of leases that ctx has, and ended of their end.
-func (q *commitQueue) holds(ctx context.Context, offers []stock.Offer, claims []stock.Claim, asked time.Time) (ended func()) {
+// holds notifies the publisher of the leases of claims, and ended of their end.
+func (q *commitQueue) holds(offers []stock.Offer, claims []stock.Claim, asked time.Time, valid ...func() time.Time) (ended func()) {
 	var ends []func()
 	for i, c := range claims {
 		if c.Fence.Token > 0 {
-			expires := func() time.Time { return dlock.ValidUntil(ctx, stock.LockKey(c.SKU)) }
-			ends = append(ends, q.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence.Token, asked, expires))
+			ends = append(ends, q.publisher.Held(c.SKU, offers[i].Strategy.Name, c.Fence.Token, asked, valid[i]))
 		}
 	}
 	return func() {
@@ -109,7 +108,7 @@ func (q *commitQueue) ask(lanes []*lane) {
 	for i, l := range lanes {
 		if lease != nil && lease.FenceOf(keys[i]) != (dlock.Fence{}) {
 			claims := []stock.Claim{offers[i].Claim(lease.FenceOf(keys[i]))}
-			ends = append(ends, q.holds(ctx, offers[i:i+1], claims, asked)) // without mu: the publisher may ask who waits
+			ends = append(ends, q.holds(offers[i:i+1], claims, asked, lease.ValidUntil)) // without mu: the publisher may ask who waits
 			units[i] = &unit{lane: l, ctx: ctx, claims: claims, round: r}
 			r.open++
 		}

@@ -193,9 +193,8 @@ type Publisher interface {
 	// it at the moment of the call. It does not block.
 	Waits(sku, strategy string, count func(sku string) int)
 
-	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. expires returns the end
-	// of its validity, which renewals move, or zero; see [dlock.ValidUntil]. The caller calls ended when the work under the lease is
-	// done.
+	// Held is called when the lock of a SKU is held by a lease for which this instance has waited since asked. expires is its
+	// [dlock.Lease.ValidUntil], or nil. The caller calls ended when the work under the lease is done.
 	Held(sku, strategy string, token uint64, asked time.Time, expires func() time.Time) (ended func())
 
 	// Fenced is called when the row of a SKU has refused a write because of its fencing token.

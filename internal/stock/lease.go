@@ -19,7 +19,7 @@ func leased(l dlock.Locker) Lock {
 			return Held{}, fmt.Errorf("stock: lock %q: %w", sku, err)
 		}
 		work, cancel := lease.Context(ctx)
-		return Held{Context: work, Fence: lease.Fence(), Release: func() {
+		return Held{Context: work, Fence: lease.Fence(), ValidUntil: lease.ValidUntil, Release: func() {
 			cancel()
 			_ = lease.Release(ctx) // its TTL frees what the store does not learn of
 		}}, nil

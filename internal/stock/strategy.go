@@ -48,7 +48,11 @@ type Lock func(ctx context.Context, sku string) (Held, error)
 type Held struct {
 	Context context.Context //nolint:containedctx // That of the work: it ends when the lock is lost, with the cause.
 	Fence   dlock.Fence     // of the lease, if the lock is one
-	Release func()          // after the work
+
+	// ValidUntil is that of the lease; nil: the lock is none, or it is unknown.
+	ValidUntil func() time.Time
+
+	Release func() // after the work
 }
 
 // Strategy is a way to sell a SKU from several instances at once.
@@ -216,10 +220,11 @@ type Offer struct {
 
 // Locks are the locks of offers, held.
 type Locks struct {
-	Context context.Context //nolint:containedctx // That of the work: it ends when a lock is lost, with the cause.
-	Claims  []Claim         // of the offers, in their order
-	Asked   time.Time       // when Acquire was called
-	Release func()          // releases the locks, the last one first; for the end of the work: after the commit
+	Context context.Context    //nolint:containedctx // That of the work: it ends when a lock is lost, with the cause.
+	Claims  []Claim            // of the offers, in their order
+	Valid   []func() time.Time // [Held].ValidUntil of each claim
+	Asked   time.Time          // when Acquire was called
+	Release func()             // releases the locks, the last one first; for the end of the work: after the commit
 }
 
 // Acquire takes the locks of all offers, in their order. Callers sort the offers by SKU, so that no two baskets wait for
@@ -233,7 +238,7 @@ func Acquire(ctx context.Context, offers []Offer) (*Locks, error) {
 			others := l.Release
 			l.Release = func() { held.Release(); others() }
 			l.Context = held.Context //nolint:fatcontext // The work ends with any lock.
-			l.Claims = append(l.Claims, o.Claim(held.Fence))
+			l.Claims, l.Valid = append(l.Claims, o.Claim(held.Fence)), append(l.Valid, held.ValidUntil)
 			err = context.Cause(l.Context)
 		} else if lost := context.Cause(l.Context); errors.Is(lost, dlock.ErrLost) {
 			err = fmt.Errorf("%w: %w", lost, err)

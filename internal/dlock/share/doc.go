@@ -27,8 +27,8 @@
 //
 // All clients of a key must be decorated, or none: a token of a plain client is a sixteenth. The place in the queue of
 // the store belongs to the caller that acquires. If its context ends, the next caller begins at the end of that queue. A
-// limit on the holding time is that of the grant, so a later turn has up to 20 ms less. [dlock.ValidUntil] knows nothing
-// of a turn. A [dlock.Cond] needs leases of its own Locker, without turns.
+// limit on the holding time is that of the grant, so a later turn has up to 20 ms less. [dlock.Lease.ValidUntil] is zero
+// for a turn. A [dlock.Cond] needs leases of its own Locker, without turns.
 //
 // The package starts no goroutine but one that ends at once, when a grant is lost. A timer runs while a grant has waiters.
 package share
