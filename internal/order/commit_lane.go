@@ -39,36 +39,26 @@ type lane struct {
 	key     laneKey
 	offers  []stock.Offer // as its first order found them
 	entries []*entry
-	left    int                     // entries whose callers have left
 	cancel  context.CancelCauseFunc // ends the leader's wait for the lease; nil when it does not wait
 	pause   time.Duration           // after an attempt in vain
 }
 
-// len returns how many orders wait.
-func (l *lane) len() int { return len(l.entries) - l.left }
-
 // first returns the first order that waits, or nil.
 func (l *lane) first() *entry {
-	if i := slices.IndexFunc(l.entries, func(e *entry) bool { return e.over == nil }); i >= 0 {
-		return l.entries[i]
+	if len(l.entries) == 0 {
+		return nil
 	}
-	return nil
+	return l.entries[0]
 }
 
 // take takes up to most orders out of the lane. It is called with commitQueue.mu held.
-func (l *lane) take(most int) (taken []*entry) {
-	i := 0
-	for ; i < len(l.entries) && len(taken) < most; i++ {
-		e := l.entries[i]
-		if e.over != nil {
-			l.left--
-			continue
-		}
+func (l *lane) take(most int) []*entry {
+	taken := slices.Clone(l.entries[:min(most, len(l.entries))])
+	for _, e := range taken {
 		e.flight.block(false)
 		e.out = true
-		taken = append(taken, e)
 	}
-	l.entries = slices.Delete(l.entries, 0, i)
+	l.entries = slices.Delete(l.entries, 0, len(taken))
 	return taken
 }
 
@@ -258,5 +248,5 @@ func (q *commitQueue) enter(u *unit) error {
 func (q *commitQueue) waitsIn(l *lane) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return l.len() > 0
+	return len(l.entries) > 0
 }

@@ -53,10 +53,6 @@ func (q *commitQueue) dismiss(l *lane, seq uint64, judge func(*entry) error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool {
-		if e.over != nil {
-			l.left--
-			return true
-		}
 		if e.seq > seq {
 			return false
 		}

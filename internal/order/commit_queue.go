@@ -187,7 +187,7 @@ func (q *commitQueue) join(e *entry) error {
 	case !ok:
 		l = &lane{key: key, offers: e.offers}
 		q.lanes[key] = l
-	case l.len() >= maxQueue:
+	case len(l.entries) >= maxQueue:
 		q.mu.Unlock()
 		return errFull
 	}
@@ -224,13 +224,8 @@ func (q *commitQueue) leave(e *entry, why error) error {
 		}
 		return nil
 	}
-	l.left++
-	if l.len() == 0 && l.cancel != nil {
+	if l.entries = slices.DeleteFunc(l.entries, func(other *entry) bool { return other == e }); len(l.entries) == 0 && l.cancel != nil {
 		l.cancel(why)
-	}
-	if 2*l.left > len(l.entries) {
-		l.entries = slices.DeleteFunc(l.entries, func(e *entry) bool { return e.over != nil })
-		l.left = 0
 	}
 	return e.verdict(e.over)
 }
@@ -284,7 +279,7 @@ func (q *commitQueue) waitingFor(sku string) (n int) {
 	defer q.mu.Unlock()
 	for _, l := range q.lanes {
 		if slices.ContainsFunc(l.offers, func(o stock.Offer) bool { return o.SKU == sku }) {
-			n += l.len()
+			n += len(l.entries)
 		}
 	}
 	return n

@@ -103,8 +103,8 @@ func (q *commitQueue) detach(units []*unit) {
 		if u.served != nil || u.round != nil || l.key.alone != nil || q.lanes[l.key] != l {
 			continue
 		}
-		others := &lane{key: l.key, offers: l.offers, entries: l.entries, left: l.left}
-		l.entries, l.left = nil, 0
+		others := &lane{key: l.key, offers: l.offers, entries: l.entries}
+		l.entries = nil
 		for _, e := range others.entries {
 			e.lane = others
 		}
@@ -119,10 +119,10 @@ func (q *commitQueue) few() bool {
 	defer q.mu.Unlock()
 	orders := 0
 	for _, u := range q.ready {
-		orders += max(len(u.entries), u.lane.len())
+		orders += max(len(u.entries), len(u.lane.entries))
 	}
 	for _, l := range q.leasing {
-		orders += l.len()
+		orders += len(l.entries)
 	}
 	return 0 < orders && orders < manyOrders
 }
