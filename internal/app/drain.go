@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -58,7 +57,8 @@ func runAll(ctx context.Context, front, last func(context.Context) error, behind
 }
 
 // serveHTTP serves until ctx ends. Then it lets balancers notice, lets requests
-// finish, ends those that do not, and cuts off those that do not answer even then.
+// finish, ends those that do not, and cuts off those that do not answer even then. That is no failure of the instance: a client
+// that does not read its response may be the cause.
 func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, drain *atomic.Bool, log *slog.Logger) error {
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
@@ -86,12 +86,12 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 			return nil
 		}
 		cut(order.ErrStopping)
-		err := shutDown(context.WithoutCancel(requests), server, cutTimeout)
-		if err != nil {
-			err = errors.Join(fmt.Errorf("shut down: %w", err), server.Close())
+		if shutDown(context.WithoutCancel(requests), server, cutTimeout) != nil {
+			log.WarnContext(ctx, "connections cut off; their requests had not ended in time")
+			server.Close() //nolint:errcheck // It closes what it can.
 		}
 		running.Wait() // they end their transactions, which is bounded
-		return err
+		return nil
 	})
 	return g.Wait()
 }

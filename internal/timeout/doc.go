@@ -100,5 +100,5 @@
 // the index, and one that reads pauses and sends heartbeats. Each kind has the overdue scan, the look-ahead passes, and
 // the extension of scanned claims. Each shard has a claim loop, and each batch in progress
 // a goroutine, at most four per kind. Only a handler that ignores its context for a second after Config.Drain is left
-// behind, and Run returns an error.
+// behind. Its timers fire elsewhere (DrainRequeuesTimersOfAHandlerThatHangs).
 package timeout

@@ -80,7 +80,22 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// The context of a handler that does not end is cancelled, and other instances get its timers.
+// failures are what an observer has received.
+type failures struct {
+	timeout.NopObserver
+
+	mu   sync.Mutex
+	seen []string
+}
+
+func (f *failures) Failed(_, during string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen = append(f.seen, during+": "+err.Error())
+}
+
+// The context of a handler that does not end is cancelled, and other instances get its timers. A handler that hangs is no failure of
+// the queue.
 func TestDrainRequeuesTimersOfAHandlerThatHangs(t *testing.T) {
 	t.Parallel()
 	bubble(t, func(r *rig) {
@@ -89,7 +104,8 @@ func TestDrainRequeuesTimersOfAHandlerThatHangs(t *testing.T) {
 		r.store.blind = true
 		never := make(chan struct{})
 		defer close(never)
-		q := r.queue(timeout.Config{Drain: 3 * time.Second})
+		var seen failures
+		q := r.queue(timeout.Config{Drain: 3 * time.Second, Observer: &seen})
 		cancelled := make(chan error, 1)
 		hang := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 			<-ctx.Done()
@@ -108,8 +124,11 @@ func TestDrainRequeuesTimersOfAHandlerThatHangs(t *testing.T) {
 		time.Sleep(time.Second)
 		began := time.Now()
 		cancel()
-		if err := <-ended; err == nil || !strings.Contains(err.Error(), "3 timers in progress") {
-			t.Errorf("Run = %v, want it to say what handlers have in progress", err)
+		if err := <-ended; err != nil {
+			t.Errorf("Run = %v", err)
+		}
+		if got := strings.Join(seen.seen, "\n"); !strings.Contains(got, "drain: timeout: handlers have 3 timers in progress") {
+			t.Errorf("the observer received %q, want how many timers the handlers have", got)
 		}
 		if took := time.Since(began); took > 4*time.Second+100*time.Millisecond || <-cancelled == nil {
 			t.Errorf("the drain took %v, want 3 s and a last one", took)

@@ -72,8 +72,8 @@ func (q *Queue) Handle(kind string, h Handler, o Options) error {
 
 // Run writes the index, claims timers and handles them until ctx ends. Then it drains: it claims nothing,
 // requeues timers that no handler has begun, and for Config.Drain lets handlers finish. Then it cancels their context,
-// and requeues the timers that are still in progress. It returns nil, or an error if handlers did not return even then.
-// It can be called once.
+// and requeues the timers that are still in progress. Handlers that do not return even then are left running, and the observer
+// receives how many timers they have. Run returns an error only if it is called twice.
 func (q *Queue) Run(ctx context.Context) error {
 	q.mu.Lock()
 	if q.running {
@@ -93,7 +93,8 @@ func (q *Queue) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	return q.consume(ctx, behind)
+	q.consume(ctx, behind)
+	return nil
 }
 
 // runIndex restarts the index when it fails.
@@ -107,7 +108,7 @@ func (q *Queue) runIndex(ctx context.Context) {
 }
 
 // consume runs the workers until ctx ends, and drains them.
-func (q *Queue) consume(ctx, behind context.Context) error {
+func (q *Queue) consume(ctx, behind context.Context) {
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	q.work = work
@@ -126,13 +127,13 @@ func (q *Queue) consume(ctx, behind context.Context) error {
 	claiming.Go(func() { q.watch(ctx) })
 	<-ctx.Done()
 	claiming.Wait()
-	return q.drain(ctx, cancel)
+	q.drain(ctx, cancel)
 }
 
 var errDrain = errors.New("timeout: the queue is stopping")
 
 // drain waits for the handlers. Only a handler that ignores its context is left running.
-func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error {
+func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) {
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
@@ -144,24 +145,24 @@ func (q *Queue) drain(ctx context.Context, cancel context.CancelCauseFunc) error
 	defer grace.Stop()
 	select {
 	case <-finished:
-		return nil
+		return
 	case <-grace.C:
 	}
 	cancel(errDrain)
 	grace.Reset(drainLast)
 	select {
 	case <-finished:
-		return nil
+		return
 	case <-grace.C:
 	}
-	left := 0
 	for _, w := range q.kinds {
 		items := w.inFlight.all()
-		left += len(items)
+		if len(items) > 0 {
+			q.observer.Failed(w.kind, "drain", fmt.Errorf("timeout: handlers have %d timers in progress %v after their context was cancelled", len(items), drainLast))
+		}
 		b := &batch{w: w, stop: ctx, now: time.Now(), loaded: time.Now()}
 		b.requeue(slices.DeleteFunc(items, (*item).scanned), func(it *item) time.Time { return it.at })
 	}
-	return fmt.Errorf("timeout: run: handlers have %d timers in progress %v after their context was cancelled", left, drainLast)
 }
 
 const drainLast = time.Second
