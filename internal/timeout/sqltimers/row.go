@@ -46,9 +46,10 @@ func millis(t time.Time) int64 { return t.Add(time.Millisecond - time.Nanosecond
 
 func moment(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
-// cut makes text fit into a column of size bytes. A broken text must not keep its row from being written.
+// cut makes text fit into a column of size bytes. A broken text must not keep its row from being written. PostgreSQL stores no
+// zero byte.
 func cut(text string, size int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
 	if len(text) <= size {
 		return text
 	}

@@ -104,7 +104,7 @@ func longError(ctx context.Context, t *testing.T, c StoreClient) {
 		"shifted":     "x" + strings.Repeat("ü", 70_000),
 		"three bytes": strings.Repeat("字", 70_000),
 		"four bytes":  "x" + strings.Repeat("😀", 70_000),
-		"broken":      "\xff\xfe broken \x80",
+		"broken":      "\xff\xfe broken \x80\x00",
 	}
 	i := 0
 	for name, text := range texts {
