@@ -156,5 +156,5 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	return runAll(ctx, front, i.published.run,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, i.node.lead, i.log), watchKeys, admin.run, i.audits)
+		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, admin.run, i.audits)
 }

@@ -16,12 +16,15 @@ import (
 // answersAge is how long the answer to a request with an Idempotency-Key is kept.
 const answersAge = 24 * time.Hour
 
+// purgeEvery is the mean time from the end of a purge of orders to the next one. The shortest is half of it.
+const purgeEvery = 10 * time.Minute
+
 // purge deletes what is old, with the rights of the leader. [sqlstore.Store.PurgeAnswers] says what hold is.
 type purge func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (n int64, err error)
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
 func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, log *slog.Logger) func(context.Context) error {
-	return purging("idempotency keys", time.Minute, lead, log, answersOf(store))
+	return purging("idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store))
 }
 
 func answersOf(store *sqlstore.Store) purge {
@@ -31,11 +34,11 @@ func answersOf(store *sqlstore.Store) purge {
 }
 
 // purgeOrders returns the same for orders that are older than the retention, if it is not 0.
-func purgeOrders(store *sqlstore.Store, retention time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
+func purgeOrders(store *sqlstore.Store, retention, every time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
 	if retention == 0 {
 		return func(context.Context) error { return nil }
 	}
-	return purging("orders", 10*time.Minute, lead, log, ordersOf(store, retention))
+	return purging("orders", every, slog.LevelInfo, lead, log, ordersOf(store, retention))
 }
 
 func ordersOf(store *sqlstore.Store, retention time.Duration) purge {
@@ -44,8 +47,9 @@ func ordersOf(store *sqlstore.Store, retention time.Duration) purge {
 	}
 }
 
-// purging returns what purges about every so often while the instance leads, and for five times as long at most.
-func purging(what string, every time.Duration, lead *leadership, log *slog.Logger, p purge) func(context.Context) error {
+// purging returns what purges about every so often while the instance leads, and for five times as long at most. It logs each purge
+// at level.
+func purging(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p purge) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for backoff.Sleep(ctx, every/2+rand.N(every)) {
 			n, leads, err := purgeOnce(ctx, lead, 5*every, p)
@@ -54,7 +58,7 @@ func purging(what string, every time.Duration, lead *leadership, log *slog.Logge
 			case err != nil:
 				log.WarnContext(ctx, "purge failed; retrying later", slog.String("purge", what), slog.Int64("deleted", n), slog.String("error", err.Error()))
 			default:
-				log.DebugContext(ctx, "purged", slog.String("purge", what), slog.Int64("deleted", n))
+				log.Log(ctx, level, "purged", slog.String("purge", what), slog.Int64("deleted", n))
 			}
 		}
 		return nil

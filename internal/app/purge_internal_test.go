@@ -1,7 +1,11 @@
 package app
 
 import (
+	"bufio"
+	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -74,8 +78,21 @@ func TestOldOrdersAreDeletedByTheLeader(t *testing.T) {
 	if n, _, err := purgeOnce(t.Context(), lead, time.Minute, ordersOf(store, retention+2*time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d orders before the retention was over, %v", n, err)
 	}
-	if n, leads, err := purgeOnce(t.Context(), lead, time.Minute, ordersOf(store, retention)); n != 1 || !leads || err != nil {
-		t.Errorf("%d orders, %v", n, err)
+	said, says := io.Pipe()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() {
+		ended <- purgeOrders(store, retention, time.Second, lead, slog.New(slog.NewTextHandler(says, nil)))(ctx)
+	}()
+	late := time.AfterFunc(time.Minute, func() { said.Close() })
+	defer late.Stop()
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "level=INFO msg=purged purge=orders deleted=1") {
+		t.Errorf("the purge logs %q, %v", line, err)
+	}
+	said.Close()
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 	if _, err := store.Order(t.Context(), id, ""); !errors.Is(err, order.ErrNotFound) {
 		t.Errorf("read: %v", err)
