@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"example.com/shop/internal/dlock"
 )
@@ -17,10 +18,10 @@ func Enter(ctx context.Context, backend any, check func(key string) error, keys 
 	if ctx.Err() != nil {
 		return nil, dlock.Ended(ctx)
 	}
+	if check == nil {
+		return nil, nil
+	}
 	for _, key := range keys {
-		if check == nil {
-			break
-		}
 		if err := check(key); err != nil {
 			return nil, err
 		}
@@ -32,6 +33,14 @@ func Enter(ctx context.Context, backend any, check func(key string) error, keys 
 func CheckKey(key string) error {
 	if key == "" {
 		return errors.New("driver: the key is empty")
+	}
+	return nil
+}
+
+// CheckPermits returns [dlock.ErrInvalidPermits] with both numbers unless 1 <= n <= permits.
+func CheckPermits(key string, n, permits int) error {
+	if n < 1 || n > permits {
+		return fmt.Errorf("%q: %d of %d: %w", key, n, permits, dlock.ErrInvalidPermits)
 	}
 	return nil
 }

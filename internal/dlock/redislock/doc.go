@@ -1,5 +1,5 @@
 // Package redislock implements [dlock.Locker] on Redis: standalone, behind Sentinel, or a Cluster. Callers are
-// served in their order of arrival. The script that ends a grant begins the next one, and notifies the process of the
+// served in their order of arrival. The script that ends a grant begins the next one, and notifies the Locker of the
 // new holder.
 //
 // A [Cond] is a condition of the keys of a Locker. Packages redissem (permits), redistokens (permits as tokens in
@@ -11,7 +11,7 @@
 //	shop:lock:{KEY}:fence   string  TOKEN:TIME:FORCED    24 h, or twice the TTL of the lock
 //	shop:lock:{KEY}:queue   zset    OWNER by ticket      5 s after the last request of any waiter
 //	shop:lock:{KEY}:alive   hash    OWNER: DEAD SPAN STAMP   the same
-//	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    one per process
+//	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    one per Locker
 //
 // OWNER is PROCESS-NUMBER, new for every acquisition. PROCESS is random, one per Locker. TIME is that of the server in
 // microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
@@ -45,7 +45,7 @@
 //
 // Correctness and progress do not depend on notifications. A waiter polls every 0.8 to 1 s (a quarter of a shorter
 // TTL), and when the TTL of the holder ends. A poll is the same acquire.lua with the same owner. It finds a grant or
-// a free lock, or shows that the waiter is alive. Each process has one subscription connection. When it is opened again,
+// a free lock, or shows that the waiter is alive. Each Locker has one subscription connection. When it is opened again,
 // all waiters poll at once. In a Cluster every node passes each notification on. That is a message per contended grant and
 // node, and no waiter has to follow the slots of its keys.
 //

@@ -1,6 +1,7 @@
 package redissem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -33,7 +34,7 @@ func (s *Semaphore) newAttempt(key string, n int) *attempt {
 
 // Acquire implements [dlock.Semaphore].
 func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.enter(ctx, key, n); err != nil {
+	if err := check(ctx, key, n); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
@@ -45,22 +46,19 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 
 // TryAcquire implements [dlock.Semaphore].
 func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.Lease, error) {
-	if err := s.enter(ctx, key, n); err != nil {
+	if err := check(ctx, key, n); err != nil {
 		return nil, err
 	}
 	a := s.newAttempt(key, n)
 	return a.named(a.Try(ctx))
 }
 
-// enter begins an acquisition. A semaphore is not reentrant.
-func (s *Semaphore) enter(ctx context.Context, key string, n int) error {
-	if _, err := driver.Enter(ctx, s, redisx.CheckKey, key); err != nil {
-		return err
+// check refuses an acquisition that cannot begin.
+func check(ctx context.Context, key string, n int) error {
+	if ctx.Err() != nil {
+		return dlock.Ended(ctx)
 	}
-	if n < 1 || n > maxWeight {
-		return fmt.Errorf("%q: %d of %d: %w", key, n, maxWeight, dlock.ErrInvalidPermits)
-	}
-	return nil
+	return cmp.Or(redisx.CheckKey(key), driver.CheckPermits(key, n, maxWeight))
 }
 
 // named adds to an error what was asked for.

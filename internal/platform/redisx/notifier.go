@@ -13,8 +13,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Notifier receives what scripts push to this process. Each client object has its own: a Locker, a Semaphore, a
-// read/write lock or a condition.
+// Notifier receives what scripts push to a client object: a Locker, a Semaphore, a read/write lock or a condition. PROCESS is
+// the name of the Notifier, so a process may have several.
 //
 // How to use it:
 //
@@ -42,7 +42,8 @@ import (
 //
 // Nothing may depend on a notification. It can be lost, late, or for a grant that has expired. So every wait runs its
 // idempotent script again within a second. In a cluster every node receives each message, whichever node has the key. So
-// a process needs one subscription, which does not follow slots and masters.
+// a Notifier needs one subscription, which does not follow slots and masters. A node that has left the cluster receives none, and
+// keeps the subscription while it runs: shut it down.
 //
 // A message for none of the waits goes to the function given to NewNotifier. An example: a holder was force-released.
 type Notifier struct {
@@ -81,12 +82,12 @@ func (n *Notifier) Sent(stamp string) (time.Time, bool) {
 	return n.epoch.Add(time.Duration(d)), err == nil
 }
 
-// Channels is what a script puts before the name of a process to push to it.
+// Channels is what a script puts before the name of a Notifier to push to it.
 func (n *Notifier) Channels() string { return n.channels }
 
-// Join makes pushes for id arrive, until leave is called. Later pushes go to news. It does not block; the first one of a
-// process starts to subscribe. An empty push says that one may have been lost, or that the subscription begins. The
-// channel is never closed.
+// Join makes pushes for id arrive, until leave is called. Pushes that are unread by then, and later ones, go to news. It does
+// not block; the first one of a Notifier starts to subscribe. An empty push says that one may have been lost, or that the
+// subscription begins. The channel is never closed.
 func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, leave func()) {
 	n.Listen(ctx)
 	c := make(chan string, 4)
@@ -95,12 +96,15 @@ func (n *Notifier) Join(ctx context.Context, id string) (pushes <-chan string, l
 	n.waits[id] = c
 	return c, func() {
 		n.mu.Lock()
-		defer n.mu.Unlock()
 		delete(n.waits, id)
+		n.mu.Unlock()
+		for n.news != nil && len(c) > 0 { // nothing sends to it any more
+			n.news(id, <-c)
+		}
 	}
 }
 
-// Listen makes pushes for the process arrive. It does not block.
+// Listen makes pushes arrive. It does not block.
 func (n *Notifier) Listen(ctx context.Context) {
 	n.opened.Do(func() {
 		subscribed, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -154,11 +158,11 @@ func (n *Notifier) deliver(message string) {
 	id, payload, _ := strings.Cut(message, " ")
 	n.mu.Lock()
 	wait := n.waits[id]
-	n.mu.Unlock()
-	switch {
-	case wait != nil:
+	if wait != nil {
 		push(wait, payload)
-	case n.news != nil:
+	}
+	n.mu.Unlock()
+	if wait == nil && n.news != nil {
 		n.news(id, payload)
 	}
 }

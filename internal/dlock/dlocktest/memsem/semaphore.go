@@ -59,7 +59,7 @@ func (s *Semaphore) TryAcquire(ctx context.Context, key string, n int) (*dlock.L
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := checkPermits(key, n, s.limit(key)); err != nil {
+	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
 		return nil, fmt.Errorf("memsem: %w", err)
 	}
 	p := s.pool(key)
@@ -77,7 +77,7 @@ func (s *Semaphore) Acquire(ctx context.Context, key string, n int) (*dlock.Leas
 		return nil, dlock.Ended(ctx)
 	}
 	s.mu.Lock()
-	if err := checkPermits(key, n, s.limit(key)); err != nil {
+	if err := driver.CheckPermits(key, n, s.limit(key)); err != nil {
 		s.mu.Unlock()
 		return nil, fmt.Errorf("memsem: %w", err)
 	}
@@ -196,12 +196,4 @@ func (s *Semaphore) leave(key string, w *permitWaiter) {
 	}
 	s.serve(key, p)
 	s.forget(key, p)
-}
-
-// checkPermits returns an [dlock.ErrInvalidPermits] that names both numbers unless 1 <= n <= permits.
-func checkPermits(key string, n, permits int) error {
-	if n < 1 || n > permits {
-		return fmt.Errorf("%q: %d of %d: %w", key, n, permits, dlock.ErrInvalidPermits)
-	}
-	return nil
 }
