@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+
+	"example.com/shop/internal/platform/storeurl"
 )
 
 // hostTimeout is how long a host of several has to accept a connection, before the next one is tried.
@@ -50,6 +53,24 @@ func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
 		err = os.ErrDeadlineExceeded
 	}
 	return conn, err
+}
+
+// parseServers returns what the URL of one or more servers says, and the URL without secrets. No error repeats a part of rawURL: an
+// unescaped character in the password moves it anywhere.
+func parseServers(rawURL, scheme, port string) (u storeurl.URL, address string, err error) {
+	u, err = storeurl.Parse(rawURL, port)
+	switch {
+	case err != nil && !errors.Is(err, storeurl.ErrForm):
+		return u, "", fmt.Errorf("database: %w", err)
+	case err != nil || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0 || u.User == "" && scheme == "postgres":
+		return u, "", fmt.Errorf("database: want %s://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %%2F for / and so on for ? # %%; several hosts are HOST:PORT,HOST:PORT", scheme)
+	}
+	for i, host := range u.Hosts {
+		if slices.Contains(u.Hosts[:i], host) {
+			return u, "", fmt.Errorf("database: the host %s is in the list twice", host)
+		}
+	}
+	return u, scheme + "://" + strings.Join(u.Hosts, ",") + "/" + u.Path, nil
 }
 
 // hostsOf returns the hosts with connections as c describes them.

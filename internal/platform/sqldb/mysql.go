@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -98,19 +97,9 @@ func mysqlClass(err error) (Class, bool) {
 
 // parseMySQL returns how to connect to the servers that rawURL names, their addresses, and all of that without secrets.
 func parseMySQL(rawURL string) (c *mysqldriver.Config, hosts []string, address string, err error) {
-	// No error repeats a part of the text: an unescaped character in the password moves it anywhere.
-	malformed := errors.New("database: want mysql://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %; several hosts are HOST:PORT,HOST:PORT")
-	u, err := storeurl.Parse(rawURL, "3306")
-	switch {
-	case err != nil && !errors.Is(err, storeurl.ErrForm):
-		return nil, nil, "", fmt.Errorf("database: %w", err)
-	case err != nil || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0:
-		return nil, nil, "", malformed
-	}
-	for i, host := range u.Hosts {
-		if slices.Contains(u.Hosts[:i], host) {
-			return nil, nil, "", fmt.Errorf("database: the host %s is in the list twice", host)
-		}
+	u, address, err := parseServers(rawURL, "mysql", "3306")
+	if err != nil {
+		return nil, nil, "", err
 	}
 	c = mysqldriver.NewConfig()
 	c.User, c.Passwd, c.TLS = u.User, u.Password, u.TLS
@@ -119,7 +108,7 @@ func parseMySQL(rawURL string) (c *mysqldriver.Config, hosts []string, address s
 	c.ClientFoundRows = true
 	c.InterpolateParams = true
 	c.Logger = &mysqldriver.NopLogger{}
-	return c, u.Hosts, "mysql://" + strings.Join(u.Hosts, ",") + "/" + u.Path, nil
+	return c, u.Hosts, address, nil
 }
 
 // explained adds to an error of a new connection what to change in the URL, if TLS or the user may be the cause.

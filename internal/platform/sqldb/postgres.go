@@ -5,14 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-
-	"example.com/shop/internal/platform/storeurl"
 )
 
 // PostgreSQL is the engine of PostgreSQL 14 and later. A statement that waits for a row reads it again when it has the
@@ -82,25 +79,18 @@ func postgresClass(err error) (Class, bool) {
 
 // parsePostgres returns how to connect to the servers that rawURL names, their addresses, and all of that without secrets.
 func parsePostgres(rawURL string) (hosts []*pgconn.Config, addresses []string, address string, err error) {
-	malformed := errors.New("database: want postgres://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %2F for / and so on for ? # %; several hosts are HOST:PORT,HOST:PORT")
-	u, err := storeurl.Parse(rawURL, "5432")
-	switch {
-	case err != nil && !errors.Is(err, storeurl.ErrForm):
-		return nil, nil, "", fmt.Errorf("database: %w", err)
-	case err != nil || u.User == "" || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0:
-		return nil, nil, "", malformed
+	u, address, err := parseServers(rawURL, "postgres", "5432")
+	if err != nil {
+		return nil, nil, "", err
 	}
-	for i, host := range u.Hosts {
-		if slices.Contains(u.Hosts[:i], host) {
-			return nil, nil, "", fmt.Errorf("database: the host %s is in the list twice", host)
-		}
+	for _, host := range u.Hosts {
 		c, err := postgresConfig(u, host)
 		if err != nil {
 			return nil, nil, "", err
 		}
 		hosts = append(hosts, c)
 	}
-	return hosts, u.Hosts, "postgres://" + strings.Join(u.Hosts, ",") + "/" + u.Path, nil
+	return hosts, u.Hosts, address, nil
 }
 
 // openPostgres connects once to find out whether a server answers.

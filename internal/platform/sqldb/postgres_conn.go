@@ -29,11 +29,19 @@ type postgresConnector struct {
 	several bool          // there are other hosts, so a standby is refused
 }
 
-// postgresConfig returns how to connect to a host, without the settings of the session.
+// postgresConfig returns how to connect to a host, without the settings of the session. The URL alone says that: pgconn also reads
+// variables of the environment, which this program does not use, so they are unset.
 func postgresConfig(u storeurl.URL, address string) (*pgconn.Config, error) {
-	c, err := pgconn.ParseConfig("host=localhost sslmode=disable") // or the variables of the environment would count
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "PG") {
+			if err := os.Unsetenv(name); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c, err := pgconn.ParseConfig("host=localhost sslmode=disable")
 	if err != nil {
-		return nil, errors.New("database: the variables PG... of the environment are wrong") // without its text, which may have a password
+		return nil, err
 	}
 	name, port, err := net.SplitHostPort(address)
 	if err != nil {
