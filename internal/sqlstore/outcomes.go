@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gorm.io/gorm"
@@ -110,13 +109,10 @@ func (s *Store) stored(ctx context.Context, ids ...string) (found map[string]ord
 // inserts them too, which waits, and undoes that.
 func (s *Store) awaitInserts(tx *gorm.DB, ids []string) error {
 	var c script
-	args := make([]any, 0, len(ids))
-	for _, id := range distinct(ids) {
-		args = append(args, id)
-	}
 	c.add("SAVEPOINT before_inserts")
-	c.insert("orders (id, customer_id, status, payment_id, created_at, expires_at)", "(?, '', '', '', 0, 0)", args)
-	c.texts[1] = s.engine.InsertNew(strings.TrimPrefix(c.texts[1], "INSERT INTO "))
+	for _, id := range distinct(ids) {
+		c.add(s.engine.InsertNew("orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, '', '', '', 0, 0)"), id)
+	}
 	c.add("ROLLBACK TO SAVEPOINT before_inserts")
 	return s.run(tx, &c)
 }
