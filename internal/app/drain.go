@@ -88,7 +88,7 @@ func serveHTTP(ctx context.Context, server *http.Server, listener net.Listener, 
 		cut(order.ErrStopping)
 		if shutDown(context.WithoutCancel(requests), server, cutTimeout) != nil {
 			log.WarnContext(ctx, "connections cut off; their requests had not ended in time")
-			server.Close() //nolint:errcheck // It closes what it can.
+			server.Close()
 		}
 		running.Wait() // they end their transactions, which is bounded
 		return nil

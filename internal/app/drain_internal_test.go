@@ -51,7 +51,7 @@ func TestClientThatDoesNotReadIsNoFailure(t *testing.T) {
 		var log bytes.Buffer
 		ended := make(chan error, 1)
 		go func() {
-			ended <- serveHTTP(ctx, &http.Server{Handler: handler}, listener, new(atomic.Bool), slog.New(slog.NewTextHandler(&log, nil))) //nolint:gosec // The client is this test.
+			ended <- serveHTTP(ctx, &http.Server{Handler: handler}, listener, new(atomic.Bool), slog.New(slog.NewTextHandler(&log, nil)))
 		}()
 		if _, err := client.Write([]byte("GET / HTTP/1.1\r\nHost: shop\r\n\r\n")); err != nil {
 			t.Fatal(err)

@@ -19,12 +19,12 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// purgeEnv makes a run of the test binary a process that purges: the URL of the database, and the order at which it stands still.
+// purgeEnv makes a run of the test binary a process that purges: the URL of the database, and the order at which it is paused.
 const purgeEnv = "SHOP_TEST_PURGE_CHILD"
 
-const standing = "the entries of the order are deleted"
+const paused = "the entries of the order are deleted"
 
-// deletion is a gorm plugin that stands still, within the transaction, when the entries of an order are deleted.
+// deletion is a gorm plugin that pauses, within the transaction, when the entries of an order are deleted.
 type deletion struct{ order string }
 
 func (deletion) Name() string { return "deletion" }
@@ -32,7 +32,7 @@ func (deletion) Name() string { return "deletion" }
 func (d deletion) Initialize(db *gorm.DB) error {
 	return db.Callback().Raw().After("gorm:raw").Register("deletion", func(tx *gorm.DB) {
 		if tx.Error == nil && strings.Contains(tx.Statement.SQL.String(), "DELETE FROM ledger") && slices.Contains(tx.Statement.Vars, any(d.order)) {
-			fmt.Fprintln(os.Stdout, standing)
+			fmt.Fprintln(os.Stdout, paused)
 			io.Copy(io.Discard, os.Stdin) // until the parent ends
 		}
 	})
@@ -67,10 +67,10 @@ func killedAt(t *testing.T, url, id string) {
 	}
 	lines := bufio.NewScanner(out)
 	var said []string
-	for lines.Scan() && lines.Text() != standing {
+	for lines.Scan() && lines.Text() != paused {
 		said = append(said, lines.Text())
 	}
-	if lines.Text() != standing {
+	if lines.Text() != paused {
 		t.Errorf("the child ended before: %s", strings.Join(said, "\n"))
 	}
 	if err := cmd.Process.Kill(); err != nil {
