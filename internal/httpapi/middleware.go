@@ -78,8 +78,8 @@ const (
 // client prefers is added, and the server's write deadline moves accordingly.
 func (a *api) limitTime(c *gin.Context) {
 	in := &requestState{rule: a.rules[c.Request.Method+" "+c.FullPath()], header: c.Request.Header}
-	if in.rule.prefer {
-		in.prefer = parsePrefer(strings.Join(in.header.Values("Prefer"), ","))
+	if list := in.header.Values("Prefer"); in.rule.prefer && list != nil {
+		in.prefer = parsePrefer(strings.Join(list, ","))
 	}
 	limit := a.RequestTimeout + in.prefer.Wait
 	if in.prefer.Wait > 0 {
