@@ -63,6 +63,7 @@ func (s *serving) define() {
 	f.Group("Listening")
 	f.StringVar(&c.Listen, "listen", app.DefaultListen, "`HOST:PORT`: serve HTTP at this address; port 0 takes a free one")
 	f.StringVar(&c.AdminListen, "admin-listen", "", "`HOST:PORT`: serve timers, metrics and profiles at this loopback address; shop timers asks "+app.DefaultAdminListen+"; port 0 takes a free one")
+	f.StringVar(&c.MetricsListen, "metrics-listen", "", "`HOST:PORT`: serve /metrics alone at this address, for collectors on other machines; it needs no key; port 0 takes a free one")
 	f.ChoiceVar(&c.Auth, "auth", "", []string{app.AuthKeys, app.AuthNone}, "`MODE`: require an API key with every request, or disable authentication")
 	f.DefaultText("auth", "none if --listen is a loopback address, otherwise keys")
 	f.Group("Orders and limits")

@@ -12,31 +12,39 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// admin is the listener for operators; nil if there is none.
-type admin struct {
+// side is a listener beside that of the API; nil if there is none.
+type side struct {
 	server   *http.Server
 	listener net.Listener
 }
 
-// openAdmin listens on --admin-listen.
-func openAdmin(ctx context.Context, c Config, api httpapi.Config, closers *closers, log *slog.Logger) (*admin, error) {
-	if c.AdminListen == "" {
-		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
-	}
+// openSides listens on --admin-listen and --metrics-listen.
+func openSides(ctx context.Context, c Config, api httpapi.Config, closers *closers, log *slog.Logger) (admin, metrics *side, err error) {
 	handler, err := httpapi.NewAdmin(api)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	listener, err := listenOn(ctx, "admin-listen", c.AdminListen)
+	if admin, err = openSide(ctx, "admin-listen", c.AdminListen, httpapi.NewAdminServer(handler, log), closers); err != nil {
+		return nil, nil, err
+	}
+	metrics, err = openSide(ctx, "metrics-listen", c.MetricsListen, httpapi.NewServer(httpapi.NewMetrics(api), log), closers)
+	return admin, metrics, err
+}
+
+func openSide(ctx context.Context, flag, address string, server *http.Server, closers *closers) (*side, error) {
+	if address == "" {
+		return nil, nil //nolint:nilnil // None is a choice of the user and no error.
+	}
+	listener, err := listenOn(ctx, flag, address)
 	if err != nil {
 		return nil, err
 	}
-	closers.push("admin listener", func(context.Context) error { _ = listener.Close(); return nil }) // run has closed it, if it came to that
-	return &admin{server: httpapi.NewAdminServer(handler, log), listener: listener}, nil
+	closers.push("listener", func(context.Context) error { _ = listener.Close(); return nil }) // run has closed it, if it came to that
+	return &side{server: server, listener: listener}, nil
 }
 
 // address returns where it listens, or nothing.
-func (a *admin) address() string {
+func (a *side) address() string {
 	if a == nil {
 		return ""
 	}
@@ -44,7 +52,7 @@ func (a *admin) address() string {
 }
 
 // run serves until ctx ends. Requests that are in flight a second later are cut off.
-func (a *admin) run(ctx context.Context) error {
+func (a *side) run(ctx context.Context) error {
 	if a == nil {
 		return nil
 	}
@@ -58,7 +66,7 @@ func (a *admin) run(ctx context.Context) error {
 	})
 	err := a.server.Serve(a.listener)
 	if stop() || !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("serve admin: %w", err)
+		return fmt.Errorf("serve %s: %w", a.address(), err)
 	}
 	return <-stopped
 }

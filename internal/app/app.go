@@ -147,14 +147,14 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	if api.Identity, watchKeys, err = openIdentity(ctx, i.c, i.clients.events, i.store, i.log); err != nil {
 		return err
 	}
-	address, front, admin, err := listen(ctx, stdout, i.c, api, i.published.feed.Close, &i.closers)
+	address, front, sides, err := listen(ctx, stdout, i.c, api, i.published.feed.Close, &i.closers)
 	if err != nil {
 		return err
 	}
 	follow := reloadable{
 		permits: i.limits.resize, permitted: i.limits.permitted, orderTTL: i.orders.SetTTL, pace: i.timers.SetPace, logLevel: i.level,
 	}
-	return runAll(ctx, front, i.published.run,
+	return runAll(ctx, front, i.published.run, append(sides,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, admin.run, i.audits)
+		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.audits)...)
 }

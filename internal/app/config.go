@@ -30,6 +30,7 @@ const (
 type Config struct {
 	Listen        string // HOST:PORT
 	AdminListen   string // loopback HOST:PORT; empty: no admin listener
+	MetricsListen string // HOST:PORT; empty: none
 	Advertise     string // HOST:PORT at which others reach the instance; empty: that of the listener
 	Instance      string // its name
 	Database      string // URL
@@ -55,7 +56,7 @@ type Config struct {
 // Validate returns what is wrong with the configuration, in the words of the flags.
 func (c Config) Validate() error {
 	var bad []error
-	bad = append(bad, validAddress("listen", c.Listen), validAdvertise(c.Advertise), validAdmin(c.AdminListen))
+	bad = append(bad, validAddress("listen", c.Listen), validAdvertise(c.Advertise), validAdmin(c.AdminListen), validMetrics(c.MetricsListen))
 	if len(c.Instance) > 64 || strings.ContainsFunc(c.Instance, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsGraphic(r) || r == ' ' }) {
 		bad = append(bad, fmt.Errorf("--instance %q: want 1 to 64 printable ASCII characters without spaces", c.Instance))
 	}

@@ -16,19 +16,17 @@ const listening = "listening on "
 // canListen listens on the addresses of c for a moment and closes them. A bad address so ends the start before a store is opened,
 // which may create a file. A listener that stayed open would keep clients waiting for the stores.
 func canListen(ctx context.Context, c Config) error {
-	listener, err := listenOn(ctx, "listen", c.Listen)
-	if err != nil {
-		return err
+	for flag, address := range map[string]string{"listen": c.Listen, "admin-listen": c.AdminListen, "metrics-listen": c.MetricsListen} {
+		if address == "" {
+			continue
+		}
+		listener, err := listenOn(ctx, flag, address)
+		if err != nil {
+			return err
+		}
+		defer listener.Close() // after the others have been tried, which must not have the same address
 	}
-	defer listener.Close() // after the second one has been tried, which must not have the same address
-	if c.AdminListen == "" {
-		return nil
-	}
-	second, err := listenOn(ctx, "admin-listen", c.AdminListen)
-	if err != nil {
-		return err
-	}
-	return second.Close()
+	return nil
 }
 
 // listenOn listens on the address that a flag names.
@@ -41,12 +39,13 @@ func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
 }
 
 // listen opens the listeners, says where they are, and returns what serves on them, and where others reach the instance.
-func listen(ctx context.Context, stdout io.Writer, c Config, api httpapi.Config, endStreams func(), closers *closers) (address string, front func(context.Context) error, back *admin, err error) {
+func listen(ctx context.Context, stdout io.Writer, c Config, api httpapi.Config, endStreams func(), closers *closers) (address string, front func(context.Context) error, sides []func(context.Context) error, err error) {
 	handler, err := httpapi.New(api)
 	if err != nil {
 		return "", nil, nil, err
 	}
-	if back, err = openAdmin(ctx, c, api, closers, api.Logger); err != nil {
+	admin, metrics, err := openSides(ctx, c, api, closers, api.Logger)
+	if err != nil {
 		return "", nil, nil, err
 	}
 	listener, err := listenOn(ctx, "listen", c.Listen)
@@ -55,12 +54,12 @@ func listen(ctx context.Context, stdout io.Writer, c Config, api httpapi.Config,
 	}
 	api.Logger.InfoContext(ctx, "serving", slog.String("address", listener.Addr().String()),
 		slog.Bool("canary", c.Canary),
-		slog.String("auth", c.Auth), slog.Int("permits", c.Permits), slog.String("admin", back.address()))
+		slog.String("auth", c.Auth), slog.Int("permits", c.Permits), slog.String("admin", admin.address()), slog.String("metrics", metrics.address()))
 	fmt.Fprintf(stdout, "shop %s %shttp://%s\n", c.Instance, listening, listener.Addr())
 	front = func(ctx context.Context) error {
 		server := httpapi.NewServer(handler, api.Logger)
 		server.RegisterOnShutdown(endStreams) // after balancers have noticed, so that clients reconnect to other instances
 		return serveHTTP(ctx, server, listener, api.Drain, api.Logger)
 	}
-	return advertised(c, listener.Addr()), front, back, nil
+	return advertised(c, listener.Addr()), front, []func(context.Context) error{admin.run, metrics.run}, nil
 }

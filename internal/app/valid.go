@@ -58,6 +58,14 @@ func validAdmin(address string) error {
 	return nil
 }
 
+// validMetrics allows any address: metrics name no SKU, order or customer.
+func validMetrics(address string) error {
+	if address == "" {
+		return nil
+	}
+	return validAddress("metrics-listen", address)
+}
+
 func validOrderTTL(d time.Duration) error {
 	if d < time.Second || d > 30*24*time.Hour {
 		return fmt.Errorf("order-ttl %s: want 1s to 720h", d)

@@ -179,17 +179,25 @@ func (r *instance) signal(t *testing.T, sig syscall.Signal) {
 	}
 }
 
-// admin returns where the instance listens for those who look after it.
+// admin returns where the instance listens for operators.
 func (r *instance) admin(t *testing.T) string {
 	t.Helper()
+	return "http://" + r.serving(t).Admin
+}
+
+// addresses is what an instance says of its listeners.
+type addresses struct{ Msg, Admin, Metrics string }
+
+// serving returns what the instance said.
+func (r *instance) serving(t *testing.T) (line addresses) {
+	t.Helper()
 	for lines := bufio.NewScanner(strings.NewReader(r.stderr.String())); lines.Scan(); {
-		var line struct{ Msg, Admin string }
-		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" && line.Admin != "" {
-			return "http://" + line.Admin
+		if err := json.Unmarshal(lines.Bytes(), &line); err == nil && line.Msg == "serving" {
+			return line
 		}
 	}
-	t.Fatalf("no admin in the log: %s", r.stderr.String())
-	return ""
+	t.Fatalf("it does not serve: %s", r.stderr.String())
+	return line
 }
 
 // send makes one request with a JSON body and returns status and answer.

@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"database/sql"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
@@ -29,6 +30,32 @@ func TestAdminListen(t *testing.T) {
 	r.stop()
 	r.stopped(t)
 	if code, _, stderr := call(t, noEnv, "timers", "list", "--admin-url", "http://"+taken); code != 1 || !strings.Contains(stderr, "nothing listens") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// Other machines may read the metrics, and nothing else.
+func TestMetricsListen(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"8082", "127.0.0.1:http", "127.0.0.1"} {
+		code, out, stderr := call(t, noEnv, "serve", "--metrics-listen", address)
+		if code != 2 || out != "" || !strings.Contains(stderr, "--metrics-listen") || strings.Count(stderr, "\n") != 1 {
+			t.Errorf("%s: exit code %d: %s", address, code, stderr)
+		}
+	}
+	r := start(t, "--database", sqliteURL(t), "--metrics-listen", "0.0.0.0:0")
+	_, port, err := net.SplitHostPort(r.serving(t).Metrics)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"/metrics": 200, "/api/v1/timers": 404, "/debug/pprof/": 404, "/livez": 404} {
+		metrics := instance{url: "http://127.0.0.1:" + port}
+		if status, body := metrics.send(t, http.MethodGet, path, ""); status != want || want == 200 && !strings.Contains(body, "shop_orders_total") {
+			t.Errorf("%s: %d %.100s", path, status, body)
+		}
+	}
+	code, _, stderr := call(t, noEnv, "serve", "--database", sqliteURL(t), "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:"+port)
+	if code != 1 || !strings.Contains(stderr, "--metrics-listen") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }

@@ -36,6 +36,14 @@ func NewAdmin(c Config) (http.Handler, error) {
 	return a.commonHeaders(engine), nil
 }
 
+// NewMetrics returns a handler for the metrics alone, which needs no key. Serve it where collectors reach it, and clients of the shop
+// do not.
+func NewMetrics(c Config) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET "+metricsPath, c.Metrics)
+	return mux
+}
+
 // NewAdminServer is NewServer with a longer write timeout, for the handler of [NewAdmin].
 func NewAdminServer(h http.Handler, l *slog.Logger) *http.Server {
 	s := NewServer(h, l)

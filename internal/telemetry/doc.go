@@ -9,7 +9,7 @@
 //
 // # Metrics
 //
-// All metrics are on /metrics of the admin listener. With an OTLP endpoint they are pushed as
+// All metrics are on /metrics of the listeners of --admin-listen and --metrics-listen. With an OTLP endpoint they are pushed as
 // well. An instrument has the name that Prometheus shows, so that one search
 // finds both. No client can choose the value of a label: the strategy of a
 // SKU is a label, the SKU is not.
