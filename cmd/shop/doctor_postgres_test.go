@@ -16,6 +16,16 @@ func TestDoctorOnPostgreSQL(t *testing.T) {
 	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", server.URL()); code != 0 {
 		t.Fatal(stderr)
 	}
+	archive := strings.TrimSuffix(server.URL(), testbed.DefaultDatabase) + "archive"
+	for _, statement := range []string{"CREATE DATABASE archive", "ALTER DATABASE archive SET default_transaction_read_only = on"} {
+		if _, err := testbedtest.OpenSQL(t, server.URL()).ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", archive)
+	if code != 1 || !strings.Contains(stderr, "name the server that accepts writes in --database") || strings.Contains(stderr, "that the server runs") {
+		t.Errorf("a read-only database: exit code %d, %s", code, stderr)
+	}
 	both := "postgres://shop@" + server.Addr() + "," + other.Addr() + "/shop"
 	for _, c := range []struct {
 		spoil, database string

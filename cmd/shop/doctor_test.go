@@ -43,7 +43,7 @@ func failures(checks []app.Check) (all []string) {
 			store, _, _ := strings.Cut(c.Store, " ") // without an address
 			all = append(all, fmt.Sprint(store, " ", c.Check, " ", c.Verdict))
 		}
-		if (c.Verdict == app.OK) != (c.Change == "") || c.Value == "" {
+		if (c.Verdict == app.OK) != (c.Change == "") || c.Value == "" || c.Change != "" && strings.Contains(c.Value, c.Change) {
 			panic(fmt.Sprintf("%+v", c))
 		}
 	}
@@ -201,7 +201,22 @@ func TestDoctorOfABadDatabase(t *testing.T) {
 			"raise it",
 		},
 		{"no server listens", "mysql://seller:secret@127.0.0.1:1/shop", "DO 0", "DO 0", []string{"database open fail"}, "that the server runs"},
-		{"the password is wrong", strings.Replace(p.database, "secret", "secret2", 1), "DO 0", "DO 0", []string{"database open fail"}, "rights"},
+		{"the password is wrong", strings.Replace(p.database, "secret", "secret2", 1), "DO 0", "DO 0", []string{"database open fail"}, "check the user, the password"},
+		{
+			"there is no such database", strings.Replace(p.database, "seller:secret", "root", 1) + "s", "DO 0", "DO 0",
+			[]string{"database open fail"},
+			"or create it by CREATE DATABASE and shop migrate --create",
+		},
+		{
+			"the user may not use the database", p.database + "s", "CREATE DATABASE shops", "GRANT ALL ON shops.* TO seller@'%'",
+			[]string{"database open fail"},
+			"and that the user has rights in it",
+		},
+		{
+			"the database is empty", p.database + "s", "DO 0", "DROP DATABASE shops",
+			[]string{"database schema fail"},
+			"shop migrate --create makes a schema",
+		},
 		{"there is no file", file, "DO 0", "DO 0", []string{"database open fail"}, "shop migrate --create"},
 	} {
 		p.exec(c.spoil)

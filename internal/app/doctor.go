@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -80,10 +81,14 @@ func (r *report) add(check, value string, good bool, otherwise Verdict, change s
 
 func (r *report) note(check, value string) { r.add(check, value, true, OK, "") }
 
-// need adds a check that must succeed. The text of an error takes the place of the value.
+// need adds a check that must succeed. The text of an error takes the place of the value, and what it says is to be changed
+// that of the change.
 func (r *report) need(check, value string, err error, otherwise Verdict, change string) {
 	if err != nil {
 		value = strings.ReplaceAll(err.Error(), "\n", "; ")
+		if hint := sqldb.Hint(err); hint != "" {
+			value, change = strings.TrimSuffix(value, ": "+hint), hint
+		}
 	}
 	r.add(check, value, err == nil, otherwise, change)
 }
@@ -151,6 +156,10 @@ func examineDatabase(ctx context.Context, c Config, opened *closers) []Check {
 	r.note("address", store.Address())
 	r.settings(store.Settings(ctx))
 	version, err := store.SchemaVersion(ctx)
+	if version == 0 && errors.Is(err, sqlstore.ErrNoSchema) {
+		r.need("schema", "", err, Fail, "check --database; shop migrate --create makes a schema")
+		return r.checks
+	}
 	r.need("schema", "version "+strconv.Itoa(version), err, Fail, "run shop migrate")
 	err = store.TryWrite(ctx)
 	_, change := missing(err)

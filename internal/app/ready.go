@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/platform/sqldb"
@@ -19,6 +20,15 @@ func ready(ctx context.Context, store *sqlstore.Store) error {
 	}
 	part, _ := missing(err)
 	return &httpapi.NotReadyError{Part: part, Err: err}
+}
+
+// Advised adds to the error of a database that does not respond, or is read-only, what to change, unless it says that.
+func Advised(err error) error {
+	if err == nil || !unreachable(err) || sqldb.Hint(err) != "" {
+		return err
+	}
+	_, change := missing(err)
+	return fmt.Errorf("%w: %s", err, change)
 }
 
 // missing says what an order lacks at a database that fails with err, and what to change.

@@ -52,10 +52,7 @@ func openStore(ctx context.Context, c Config, tel *telemetry.Telemetry, log *slo
 		store, err = openStoreNow(ctx, c, tel)
 		return err
 	})
-	if err != nil && unreachable(err) {
-		return nil, fmt.Errorf("%w: check --database, and that the server runs", err)
-	}
-	return store, err
+	return store, Advised(err)
 }
 
 func openStoreNow(ctx context.Context, c Config, tel *telemetry.Telemetry) (*sqlstore.Store, error) {

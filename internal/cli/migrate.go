@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"example.com/shop/internal/app"
-	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/sqlstore"
 )
 
@@ -60,10 +59,8 @@ func openStoreAt(ctx context.Context, instance, database string, access sqlstore
 	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: database, Instance: instance, Access: access})
 	if access != sqlstore.AccessCreate && errors.Is(err, fs.ErrNotExist) {
 		err = fmt.Errorf("%w: check --database; shop migrate --create makes a new one", err)
-	} else if err != nil && sqldb.Unreachable(err) {
-		err = fmt.Errorf("%w: check --database, and that the server runs", err)
 	}
-	return store, err
+	return store, app.Advised(err)
 }
 
 // migrateCommand brings the schema up to date.
@@ -99,7 +96,7 @@ func migrate(ctx context.Context, f *Flags, database string, create bool) (err e
 	}
 	defer closing(&err, store.Close)
 	if err := store.Migrate(ctx); err != nil {
-		return err
+		return app.Advised(err)
 	}
 	_, err = fmt.Fprintf(f.Stdout, "the schema of %s is up to date\n", store.Address())
 	return err

@@ -70,7 +70,7 @@ func TestStoresThatDemandTLSAndPasswords(t *testing.T) {
 		"password of the database":       {"SHOP_DATABASE", "mysql://" + user + "x" + password + database + "?" + c.Server(), 1, "check the user, the password"},
 		"another authority, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?" + other.Server(), 1, "give the authority"},
 		"no such authority, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?tls-ca=missing.pem", 2, "--database: tls-ca: open missing.pem"},
-		"unknown parameter, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?tls-verify=no", 2, "want mysql://"},
+		"unknown parameter, database":    {"SHOP_DATABASE", "mysql://" + user + password + database + "?tls-verify=no", 2, "unknown parameter tls-verify"},
 		"Redis without TLS":              {"SHOP_REDIS", "redis://" + user + password + redis, 1, "if and only if the URL has tls-ca=FILE"},
 		"password of Redis":              {"SHOP_REDIS", "rediss://" + user + "x" + password + redis + "?" + c.Both(), 1, "WRONGPASS"},
 		"another authority, Redis":       {"SHOP_REDIS", "rediss://" + user + password + redis + "?" + other.Server(), 1, "give the authority"},

@@ -40,7 +40,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		if len(c.hosts) == 1 {
 			return nil, err
 		}
-		refused = at.refusal(refused, err)
+		refused = at.refusal(refused, explained(err, at.secure))
 	}
 	if refused == nil {
 		return nil, ctx.Err()

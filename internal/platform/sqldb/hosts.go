@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -62,6 +63,8 @@ func parseServers(rawURL, scheme, port string) (u storeurl.URL, address string, 
 	switch {
 	case err != nil && !errors.Is(err, storeurl.ErrForm):
 		return u, "", fmt.Errorf("database: %w", err)
+	case err == nil && u.Path != "" && len(u.Params) > 0 && !strings.Contains(u.Params.Encode(), "%40"): // an @ ends a password that is not escaped
+		return u, "", fmt.Errorf("database: unknown parameter %s: want tls=true, tls-ca=FILE, or tls-cert=FILE and tls-key=FILE", slices.Min(slices.Collect(maps.Keys(u.Params))))
 	case err != nil || u.Path == "" || strings.Contains(u.Path, "/") || len(u.Params) > 0 || u.User == "" && scheme == "postgres":
 		return u, "", fmt.Errorf("database: want %s://USER:PASSWORD@HOST:PORT/DATABASE, in PASSWORD %%2F for / and so on for ? # %%; several hosts are HOST:PORT,HOST:PORT", scheme)
 	}

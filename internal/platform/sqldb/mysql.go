@@ -13,6 +13,7 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"example.com/shop/internal/platform/storeurl"
 )
@@ -111,24 +112,55 @@ func parseMySQL(rawURL string) (c *mysqldriver.Config, hosts []string, address s
 	return c, u.Hosts, address, nil
 }
 
-// explained adds to an error of a new connection what to change in the URL, if TLS or the user may be the cause.
+// hintError is an error of a new connection, with what to change.
+type hintError struct {
+	error
+
+	hint string
+}
+
+// Error implements error.
+func (e hintError) Error() string { return e.error.Error() + ": " + e.hint }
+
+// Unwrap returns the error.
+func (e hintError) Unwrap() error { return e.error }
+
+// Hint returns what to change because a connection has failed with err, which is a part of its text, or nothing.
+func Hint(err error) string {
+	e, _ := errors.AsType[hintError](err)
+	return e.hint
+}
+
+// explained adds to an error of a new connection what to change.
 func explained(err error, secure bool) error {
-	e, answered := errors.AsType[*mysqldriver.MySQLError](err)
+	class, answered := classify(err)
 	_, network := errors.AsType[net.Error](err)
-	postgres, _ := postgresClass(err)
+	_, setting := errors.AsType[settingError](err)
+	number := uint16(0)
+	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
+		number = e.Number
+	}
+	e, postgres := errors.AsType[*pgconn.PgError](err)
 	hint := storeurl.Hint(err)
 	switch {
-	case answered && (e.Number == 1045 || e.Number == 3159), postgres == Denied:
+	case number == 1049, postgres && e.Code == "3D000":
+		hint = "check the name of the database, or create it by CREATE DATABASE and shop migrate --create"
+	case number == 1044:
+		hint = "check the name of the database, and that the user has rights in it"
+	case number == 1045, number == 3159, postgres && class == Denied:
 		hint = "check the user, the password, and whether the server demands tls-ca=FILE, or tls-cert=FILE and tls-key=FILE too"
 	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
 		hint = "switch TLS on in the server, or take its parameters out of the URL"
-	case !answered && !network && hint == "" && secure: // the driver drops the alert
+	case answered, network, setting, hint != "":
+	case secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"
+	case class != Lost:
+		hint = "check that a server of this engine listens at the port"
 	}
 	if hint == "" {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, hint)
+	return hintError{err, hint}
 }
 
 // session are the settings on which the code relies, whatever those of the server are.

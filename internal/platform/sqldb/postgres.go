@@ -57,7 +57,7 @@ var postgresClasses = map[string]Class{
 	"23505": Duplicate,
 	"42703": NoSchema, "42P01": NoSchema, // column, table
 	"42701": Repeated, "42710": Repeated, "42P07": Repeated, // column, constraint, table or index
-	"28000": Denied, "28P01": Denied, "42501": Denied,
+	"28000": Denied, "28P01": Denied, "3F000": Denied, "42501": Denied,
 	"53100": Full,
 	"40001": Conflict, "40P01": Conflict,
 	"55P03": RowLocked,
@@ -113,7 +113,10 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("open database %s: %w", address, explained(err, configs[0].TLSConfig != nil))
+		if len(configs) == 1 {
+			err = explained(err, usual.hosts[0].secure)
+		}
+		return nil, fmt.Errorf("open database %s: %w", address, err)
 	}
 	return &Database{
 		Engine: PostgreSQL(), Address: address,

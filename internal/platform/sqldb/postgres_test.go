@@ -107,6 +107,7 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		"42P07": {sqldb.Repeated, func() error { return exec(db, "CREATE INDEX byn ON t (n)") }},
 		"42601": {sqldb.None, func() error { return exec(db, "SELECT FROM WHERE") }},
 		"42501": {sqldb.Denied, func() error { return exec(guest, "UPDATE t SET n = 2") }},
+		"3F000": {sqldb.Denied, func() error { return exec(guest, "SET search_path = elsewhere; CREATE TABLE z (n INT)") }},
 		"28000": {sqldb.Denied, func() error { return refused(t, strings.Replace(server.URL(), "shop@", "stranger@", 1)) }},
 		"40001": {sqldb.Conflict, func() error {
 			return exec(db, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t", "ROLLBACK; UPDATE t SET n = n; BEGIN; "+

@@ -15,37 +15,50 @@ import (
 func TestDatabaseThatDemandsTLS(t *testing.T) {
 	t.Parallel()
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
-	server := testbedtest.SecureMariaDB(t, c)
+	for _, e := range []struct{ scheme, server, cipher, without string }{
+		{"mysql://", testbedtest.SecureMariaDB(t, c), "SHOW STATUS LIKE 'Ssl_cipher'", testbedtest.Database(t)},
+		{"postgres://", testbedtest.SecurePostgres(t, c), "SELECT '', cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()", testbedtest.Postgres(t)},
+	} {
+		t.Run(e.scheme, func(t *testing.T) {
+			t.Parallel()
+			demandsTLS(t, c, other, e.scheme, e.server, e.cipher, e.without)
+		})
+	}
+}
+
+// demandsTLS opens a server in several ways. The last database has no TLS.
+func demandsTLS(t *testing.T, c, other testbedtest.Certificates, scheme, server, showCipher, without string) {
+	t.Helper()
 	url := func(user, params string) string {
-		return "mysql://" + user + ":" + testbedtest.EscapedPassword + "@" + server + "?" + params
+		return scheme + user + ":" + testbedtest.EscapedPassword + "@" + server + "?" + params
 	}
 	for _, url := range []string{url("shop", c.Server()), url("certified", c.Both())} {
 		d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if want := "mysql://" + server; d.Address != want {
+		if want := scheme + server; d.Address != want {
 			t.Errorf("the address is %s, want %s", d.Address, want)
 		}
 		for _, connector := range []driver.Connector{d.Usual, d.Single, d.Unhurried} {
 			pool := sql.OpenDB(connector)
 			defer pool.Close()
 			var name, cipher string
-			if err := pool.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'Ssl_cipher'").Scan(&name, &cipher); err != nil || cipher == "" {
+			if err := pool.QueryRowContext(t.Context(), showCipher).Scan(&name, &cipher); err != nil || cipher == "" {
 				t.Errorf("cipher %q, %v", cipher, err)
 			}
 		}
 	}
 	wrong := strings.Replace(url("shop", c.Server()), "p%40", "p", 1)
 	for url, want := range map[string]string{
-		url("shop", ""):                       "whether the server demands tls-ca=FILE",
-		url("certified", c.Server()):          "or tls-cert=FILE and tls-key=FILE too",
-		url("shop", "tls=true"):               "give the authority of the server's certificate by tls-ca=FILE",
-		url("shop", other.Server()):           "give the authority of the server's certificate by tls-ca=FILE",
-		url("certified", c.With(other)):       "check that the server accepts the certificate",
-		wrong:                                 "check the user, the password",
-		url("shop", "tls-verify=no"):          "want mysql://",
-		testbedtest.Database(t) + "?tls=true": "switch TLS on in the server",
+		url("shop", ""):                 "whether the server demands tls-ca=FILE",
+		url("certified", c.Server()):    "or tls-cert=FILE and tls-key=FILE too",
+		url("shop", "tls=true"):         "give the authority of the server's certificate by tls-ca=FILE",
+		url("shop", other.Server()):     "give the authority of the server's certificate by tls-ca=FILE",
+		url("certified", c.With(other)): "tls-cert=FILE",
+		wrong:                           "check the user, the password",
+		url("shop", "tls-verify=no"):    "unknown parameter tls-verify: want tls=true, tls-ca=FILE",
+		without + "?tls=true":           "switch TLS on in the server",
 	} {
 		_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -79,7 +79,7 @@ func (c *child) kill() {
 	killGroup(c.cmd.Process.Pid)
 	c.guard.release()
 	_ = c.cmd.Wait()      // An exit by signal is what was asked for.
-	c.exited(stopTimeout) // Those of PostgreSQL leave the group, and end by themselves.
+	c.exited(stopTimeout) // Where there is no list of children, those of PostgreSQL end by themselves.
 	_ = c.gone.Close()
 }
 

@@ -6,15 +6,16 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"strings"
 )
 
-// guardScript reads process group ids, one per line, an empty line meaning none.
-// When its input ends it kills the last group named and removes the folder $1.
+// guardScript reads process group ids, one per line, an empty line meaning none. Other processes may follow in the line.
+// When its input ends it kills the last group named, and these processes, and removes the folder $1.
 // A dying server may still create a file, hence the repeated removal.
 const guardScript = `trap '' HUP INT TERM
 pid=
 while read -r line; do pid=$line; done
-[ -z "$pid" ] || kill -s KILL -- "-$pid"
+[ -z "$pid" ] || kill -s KILL -- -$pid
 [ -n "$1" ] || exit 0
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf -- "$1" && exit 0
@@ -45,9 +46,9 @@ func newGuard(ctx context.Context, folder string) (*guard, error) {
 	return &guard{cmd: cmd, pipe: pipe}, nil
 }
 
-// watch makes the guard responsible for the process group pid.
-func (g *guard) watch(pid int) error {
-	if _, err := fmt.Fprintln(g.pipe, pid); err != nil {
+// watch makes the guard responsible for the process group pid, and for other processes, which do not end by themselves.
+func (g *guard) watch(pid int, others ...int) error {
+	if _, err := fmt.Fprintln(g.pipe, strings.Trim(fmt.Sprint(append([]int{pid}, others...)), "[]")); err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}
 	return nil

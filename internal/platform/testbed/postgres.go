@@ -19,38 +19,38 @@ type PostgresConfig struct {
 	Dir string
 	// Programs is a folder that has initdb and postgres. Default: those of the system.
 	Programs string
+	// Of is a server of which this one begins as a copy, and as a standby. Default: none.
+	Of *Postgres
 	// Vars are settings, for instance fsync: off. They win over the defaults.
 	Vars map[string]string
 }
 
 // Postgres is a PostgreSQL server that runs as a child process. It refuses root, so root runs it as the user postgres.
-// Pause stops only the process that accepts connections.
+// Stop ends all sessions, and waits until standbys have what it has committed. Pause stops all processes on Linux, and elsewhere
+// only the one that accepts connections.
 type Postgres struct {
 	*Process
-	addr string
-	data string
+	addr     string
+	data     string
+	programs string
 }
 
 // StartPostgres runs a PostgreSQL server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is shop, who may do everything, without a password. It needs initdb and postgres.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
-	initdb, err := locate(filepath.Join(cfg.Programs, "initdb"))
-	if err != nil {
-		return nil, err
-	}
 	process, err := openProcess(ctx, "postgres", filepath.Join(cfg.Programs, "postgres"), cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
-	p := &Postgres{Process: process, data: filepath.Join(process.folder, "data")}
-	process.ready = p.ready
-	if err := p.start(ctx, initdb, cfg); err != nil {
+	p := &Postgres{Process: process, data: filepath.Join(process.folder, "data"), programs: cfg.Programs}
+	process.ready, process.quit = p.ready, interrupt
+	if err := p.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, process.Close())
 	}
 	return p, nil
 }
 
-func (p *Postgres) start(ctx context.Context, initdb string, cfg PostgresConfig) error {
+func (p *Postgres) start(ctx context.Context, cfg PostgresConfig) error {
 	if err := ownedBy("postgres", p.folder); err != nil {
 		return err
 	}
@@ -59,8 +59,11 @@ func (p *Postgres) start(ctx context.Context, initdb string, cfg PostgresConfig)
 	if created {
 		ctx, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
-		path, args := asPostgres(initdb, "--pgdata="+p.data, "--username=shop", "--auth=trust", "--encoding=UTF8", "--no-locale", "--no-sync")
-		if err := run(ctx, p.guard, p.folder, path, args...); err != nil {
+		create := []string{"initdb", "--username=shop", "--auth=trust", "--encoding=UTF8", "--no-locale"}
+		if cfg.Of != nil {
+			create = []string{"pg_basebackup", "--dbname=" + cfg.Of.URL(), "--checkpoint=fast", "--write-recovery-conf"}
+		}
+		if err := p.Run(ctx, create[0], append(create[1:], "--pgdata="+p.data, "--no-sync")...); err != nil {
 			return err
 		}
 	}
@@ -70,7 +73,7 @@ func (p *Postgres) start(ctx context.Context, initdb string, cfg PostgresConfig)
 		p.path, p.args = asPostgres(server, cfg.args(port, p.data)...)
 		return nil
 	})
-	if err != nil || !created {
+	if err != nil || !created || cfg.Of != nil {
 		return err
 	}
 	return p.exec(ctx, "CREATE DATABASE "+DefaultDatabase)
@@ -95,6 +98,25 @@ func asPostgres(program string, args ...string) (path string, all []string) {
 	}
 	return "/usr/bin/setpriv", append([]string{"--reuid=postgres", "--regid=postgres", "--clear-groups", program}, args...)
 }
+
+// Run executes a program of PostgreSQL while the server does not run, as its user.
+func (p *Postgres) Run(ctx context.Context, program string, args ...string) error {
+	path, err := locate(filepath.Join(p.programs, program))
+	if err != nil {
+		return err
+	}
+	path, args = asPostgres(path, args...)
+	return run(ctx, p.guard, p.folder, path, args...)
+}
+
+// WriteFile writes a file into the folder with the data.
+func (p *Postgres) WriteFile(name string, text []byte) error {
+	file := filepath.Join(p.data, name)
+	return errors.Join(os.WriteFile(file, text, 0o600), ownedBy("postgres", file))
+}
+
+// Data is the folder with the data of the server.
+func (p *Postgres) Data() string { return p.data }
 
 // Addr is the server's HOST:PORT.
 func (p *Postgres) Addr() string { return p.addr }

@@ -41,6 +41,8 @@ type Process struct {
 	guard  *guard
 	// ready returns nil when the server answers and is the process pid.
 	ready func(ctx context.Context, pid int) error
+	// quit asks the process to end.
+	quit func(*os.Process) error
 
 	mu      sync.Mutex
 	current *child // guarded by mu; nil while the server is not running
@@ -73,7 +75,7 @@ func openProcess(ctx context.Context, name, program, folder string) (*Process, e
 	if err != nil {
 		return nil, err
 	}
-	return &Process{name: name, path: path, folder: absolute, guard: g}, nil
+	return &Process{name: name, path: path, folder: absolute, guard: g, quit: terminate}, nil
 }
 
 // Folder is where the server keeps its data and its output.
@@ -168,7 +170,11 @@ func (p *Process) setPaused(paused bool) error {
 		return fmt.Errorf("%s: %w", p.name, err)
 	}
 	p.current.paused = paused
-	return nil
+	pid := p.current.cmd.Process.Pid
+	if paused {
+		return p.guard.watch(pid, children(pid)...)
+	}
+	return p.guard.watch(pid)
 }
 
 // Kill crashes the server: it can neither flush nor say goodbye. Kill returns when
@@ -198,7 +204,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	if p.current == nil {
 		return nil
 	}
-	asked := cmp.Or(terminate(p.current.cmd.Process), resume(p.current.cmd.Process))
+	asked := cmp.Or(p.quit(p.current.cmd.Process), resume(p.current.cmd.Process))
 	for asked == nil && ctx.Err() == nil && !p.current.exited(pollInterval) {
 		continue
 	}

@@ -20,3 +20,7 @@ func pause(*os.Process) error { return errors.ErrUnsupported }
 func resume(*os.Process) error { return errors.ErrUnsupported }
 
 func terminate(p *os.Process) error { return p.Kill() }
+
+func interrupt(p *os.Process) error { return p.Kill() }
+
+func children(int) []int { return nil }

@@ -3,9 +3,13 @@
 package testbed
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"syscall"
 )
 
@@ -18,12 +22,16 @@ func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 }
 
-// killGroup must be called before the process is reaped.
+// killGroup must be called before the process is reaped. Its children may have left the group.
 func killGroup(pid int) {
+	_ = syscall.Kill(-pid, syscall.SIGSTOP) // it starts no more of them
+	for _, child := range children(pid) {
+		_ = syscall.Kill(child, syscall.SIGKILL)
+	}
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // No such group: nothing is left to kill.
 }
 
-// pause returns after the system has confirmed that the process is stopped:
+// pause returns after the system has confirmed that the process and its children are stopped:
 // the signal alone leaves threads on other processors running for a moment.
 func pause(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
@@ -38,10 +46,45 @@ func pause(p *os.Process) error {
 		if err == nil && !status.Stopped() {
 			return os.ErrProcessDone
 		}
-		return err
+		if err != nil {
+			return err
+		}
+		break
 	}
+	for _, pid := range children(p.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGSTOP) // No such process: it has ended.
+		for running(pid) {
+			continue
+		}
+	}
+	return nil
 }
 
-func resume(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
+func resume(p *os.Process) error {
+	for _, pid := range children(p.Pid) {
+		_ = syscall.Kill(pid, syscall.SIGCONT)
+	}
+	return p.Signal(syscall.SIGCONT)
+}
+
+// children are the processes that a process has started itself, where Linux has a list of them.
+func children(of int) (all []int) {
+	list, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", of, of))
+	for text := range strings.FieldsSeq(string(list)) {
+		if pid, err := strconv.Atoi(text); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// running reports whether a process is neither stopped nor at its end.
+func running(pid int) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, _ := bytes.Cut(text, []byte(") "))
+	return err == nil && len(state) > 0 && !strings.ContainsRune("TZX", rune(state[0]))
+}
 
 func terminate(p *os.Process) error { return p.Signal(syscall.SIGTERM) }
+
+func interrupt(p *os.Process) error { return p.Signal(syscall.SIGINT) }

@@ -1,8 +1,12 @@
 package testbedtest
 
 import (
+	"errors"
 	"fmt"
 	"net"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -32,6 +36,32 @@ func SecureMariaDB(t testing.TB, c Certificates) string {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)
 		}
+	}
+	return server.Addr() + "/" + testbed.DefaultDatabase
+}
+
+// SecurePostgres is SecureMariaDB on PostgreSQL.
+func SecurePostgres(t testing.TB, c Certificates) string {
+	t.Helper()
+	server := StartPostgres(t, testbed.PostgresConfig{})
+	db := OpenSQL(t, server.URL())
+	for _, statement := range []string{
+		"SET password_encryption = 'scram-sha-256'", "ALTER ROLE shop PASSWORD ?", "CREATE ROLE certified LOGIN PASSWORD ?",
+		"GRANT CREATE ON SCHEMA public TO certified", "ALTER SYSTEM SET ssl = on", "ALTER SYSTEM SET ssl_ca_file = 'ca.pem'",
+		"ALTER SYSTEM SET ssl_cert_file = 'cert.pem'", "ALTER SYSTEM SET ssl_key_file = 'key.pem'",
+	} {
+		if _, err := db.ExecContext(t.Context(), statement, slices.Repeat([]any{Password}, strings.Count(statement, "?"))...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rules := "host postgres shop all trust\nhostssl shop shop all scram-sha-256\nhostssl shop certified all scram-sha-256 clientcert=verify-ca\n"
+	errs := []error{server.WriteFile("pg_hba.conf", []byte(rules))}
+	for name, from := range map[string]string{"ca.pem": c.CA, "cert.pem": c.Cert, "key.pem": c.Key} {
+		text, err := os.ReadFile(from)
+		errs = append(errs, err, server.WriteFile(name, text))
+	}
+	if err := errors.Join(append(errs, server.Restart(t.Context()))...); err != nil {
+		t.Fatal(err)
 	}
 	return server.Addr() + "/" + testbed.DefaultDatabase
 }

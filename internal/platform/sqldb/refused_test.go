@@ -1,0 +1,44 @@
+package sqldb_test
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/shop/internal/platform/sqldb"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// A database that cannot be opened is one line that says once what to change, and has no password.
+func TestDatabaseThatCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	mysql, postgres := testbedtest.Database(t), testbedtest.Postgres(t)
+	at, exec := mysql[:strings.LastIndex(mysql, "/")], testbedtest.OpenSQL(t, mysql)
+	for _, statement := range []string{"CREATE USER IF NOT EXISTS lodger", "CREATE USER IF NOT EXISTS guarded IDENTIFIED BY 'secret'"} {
+		if _, err := exec.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	as := func(user, url string) string { return strings.Replace(url, "root@", user+"@", 1) }
+	secure := testbedtest.SecurePostgres(t, testbedtest.NewCertificates(t))
+	host, name, _ := strings.Cut(secure, "/")
+	for url, want := range map[string]string{
+		at + "/nowhere":      "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
+		postgres + "nowhere": "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
+		as("lodger", mysql):  "check the name of the database, and that the user has rights in it",
+		strings.Replace(at, "mysql://root", "postgres://shop", 1) + "/shop": "check that a server of this engine listens at the port",
+		as("guarded:secret2", at) + ",127.0.0.1:1/shop":                     "check the user, the password, and whether",
+		"postgres://shop:secret2@" + host + ",127.0.0.1:1/" + name:          "check the user, the password, and whether",
+		"postgres://shop:secret2@127.0.0.1:1," + secure:                     "check the user, the password, and whether",
+		postgres + "?sslmode=disable":                                       "unknown parameter sslmode: want tls=true, tls-ca=FILE, or tls-cert=FILE and tls-key=FILE",
+		mysql + "?charset=utf8":                                             "unknown parameter charset: want",
+		"postgres://shop:a@b/c?secret2=d@" + secure:                         "want postgres://USER:PASSWORD@HOST",
+	} {
+		_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+		if err == nil || strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret2") {
+			t.Errorf("%s: %v, want %q", url, err, want)
+		}
+		if hint := sqldb.Hint(err); hint != "" && !strings.HasPrefix(hint, want) {
+			t.Errorf("%s: the hint is %q, want %q", url, hint, want)
+		}
+	}
+}
