@@ -47,7 +47,7 @@ func measure(ctx context.Context, args []string, stdout io.Writer) error {
 	all := f.Bool("reach", false, "measure the other ratios as well: by the clock, with keys, by instances, by open orders, by SKUs; takes twenty minutes more")
 	only := f.String("only", "", "regular expression for the ratios of pairs of runs, see reach.go; measures these alone, and writes no file")
 	strategies := f.String("strategies", "naive,conditional,for-update,optimistic,redis,redis-cohort,lua", "of the service, comma-separated")
-	stores := f.String("stores", "mariadb,redis", "servers to start, of mariadb or sqlite, redis, redlock, zookeeper and etcd")
+	stores := f.String("stores", "mariadb,redis", "servers to start, of mariadb, postgresql or sqlite, redis, redlock, zookeeper and etcd")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
 	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional; with -reach, after the other ratios")

@@ -130,6 +130,9 @@ var comparisons = []comparison{
 	threeToOne("conditional", "each sold by all", false),
 	threeToOne(hot, "each sold by one instance", true),
 	threeToOne(hot, "each sold by all", false),
+	postgresToMariaDB("conditional", 1),
+	postgresToMariaDB("conditional", 96),
+	postgresToMariaDB(hot, 1),
 	{
 		name: "processor time of an order, beside 100,000 SKUs / beside 10", target: 1.2, most: true, figure: processorTime,
 		of: func(c *throughput.Config) { c.Catalog = 100_000 },
@@ -141,6 +144,15 @@ var comparisons = []comparison{
 		to:   func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
 		once: true,
 	},
+}
+
+// postgresToMariaDB compares the databases, which the same buyers use for the same time.
+func postgresToMariaDB(strategy string, skus int) comparison {
+	return comparison{
+		name: fmt.Sprintf("orders/s, PostgreSQL / MariaDB, %s, SKUs: %d", strategy, skus), strategy: strategy, target: 0.9, figure: perSecond,
+		of: func(c *throughput.Config) { c.Stores, c.SKUs = []string{"postgresql", "redis"}, skus },
+		to: func(c *throughput.Config) { c.Stores, c.SKUs = []string{"mariadb", "redis"}, skus },
+	}
 }
 
 // threeToOne compares three instances with one, which sell 96 SKUs.

@@ -43,7 +43,7 @@ type Peer struct {
 	Args                       []string // alongside those
 }
 
-var validStores = []string{"sqlite", "mariadb", "redis", "redlock", "zookeeper", "etcd"}
+var validStores = []string{"sqlite", "mariadb", "postgresql", "redis", "redlock", "zookeeper", "etcd"}
 
 // withDefaults returns c with zero fields set to their defaults.
 func (c Config) withDefaults() Config {
@@ -76,8 +76,14 @@ func (c Config) Validate() error {
 			bad = append(bad, fmt.Errorf("--stores: no store %q; there are %s", s, strings.Join(validStores, ", ")))
 		}
 	}
-	if slices.Contains(c.Stores, "sqlite") == slices.Contains(c.Stores, "mariadb") {
-		bad = append(bad, errors.New("--stores: want one database, sqlite or mariadb"))
+	databases := 0
+	for _, s := range []string{"sqlite", "mariadb", "postgresql"} {
+		if slices.Contains(c.Stores, s) {
+			databases++
+		}
+	}
+	if databases != 1 {
+		bad = append(bad, errors.New("--stores: want one database, sqlite, mariadb or postgresql"))
 	}
 	if !slices.Contains(c.Stores, "redis") {
 		bad = append(bad, errors.New("--stores: redis is missing; the service needs it for more than locks"))

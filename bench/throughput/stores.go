@@ -34,6 +34,9 @@ var mariadbVars = map[string]string{
 	"innodb_buffer_pool_size": "512M", "innodb_log_file_size": "512M", "max_connections": "1000",
 }
 
+// postgresVars are the same for PostgreSQL.
+var postgresVars = map[string]string{"shared_buffers": "512MB", "max_wal_size": "1GB", "max_connections": "1000"}
+
 // startStores starts the servers that are named.
 func startStores(ctx context.Context, names []string) (s *stores, err error) {
 	s = &stores{pids: map[string]int{}}
@@ -51,6 +54,13 @@ func startStores(ctx context.Context, names []string) (s *stores, err error) {
 			return s, err
 		}
 		s.database = s.mariadb.URL()
+	}
+	if slices.Contains(names, "postgresql") { // whose sessions are processes of their own, so their processor time is not counted
+		p, err := keep(ctx, s, "", testbed.StartPostgres, testbed.PostgresConfig{Vars: postgresVars})
+		if err != nil {
+			return s, err
+		}
+		s.database = p.URL()
 	}
 	if s.redis, err = keep(ctx, s, "redis", testbed.StartRedis, testbed.RedisConfig{}); err != nil {
 		return s, err

@@ -212,17 +212,18 @@ func (s *midSale) resumed(after time.Time) (longest time.Duration) {
 	return longest
 }
 
-// gap returns the longest time without an order of one of the SKUs since a moment.
-func (s *midSale) gap(since time.Time) (longest time.Duration) {
+// gaps returns the longest time without an order of each of the SKUs since a moment.
+func (s *midSale) gaps(since time.Time) (longest []time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sku := range s.skus {
-		last := since
+		gap, last := time.Duration(0), since
 		for _, at := range s.placed[sku] {
 			if at.After(last) {
-				longest, last = max(longest, at.Sub(last)), at
+				gap, last = max(gap, at.Sub(last)), at
 			}
 		}
+		longest = append(longest, gap)
 	}
 	return longest
 }

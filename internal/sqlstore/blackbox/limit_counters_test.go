@@ -24,7 +24,7 @@ func manyOrders(t *testing.T, h *handle, s *sqlstore.Store, customer, sku string
 	if err := commitAlone(t, s, conditionally(sku), placed); err != nil || placed.Err != nil {
 		t.Fatal(err, placed.Err)
 	}
-	const copies = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d) "
+	const copies, most = "WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", 5000 // in a statement, which is not to be slow
 	for _, into := range []string{
 		"orders (id, customer_id, status, payment_id, created_at, expires_at, reason) %s SELECT %s, customer_id, status, payment_id, created_at, expires_at, reason FROM orders, n WHERE id = ?",
 		"order_lines (order_id, sku, quantity) %s SELECT %s, sku, quantity FROM order_lines, n WHERE order_id = ?",
@@ -35,12 +35,16 @@ func manyOrders(t *testing.T, h *handle, s *sqlstore.Store, customer, sku string
 			id = "SUBSTR('" + placed.Order.ID + "', 1, 20) || i"
 		}
 		if h.db.Name() == "mysql" {
-			if err := h.db.Exec("SET SESSION max_recursive_iterations = 1000000").Error; err != nil {
-				t.Fatal(err)
+			if h.db.Exec("SET SESSION max_recursive_iterations = 1000000").Error != nil { // it is MySQL
+				if err := h.db.Exec("SET SESSION cte_max_recursion_depth = 1000000").Error; err != nil {
+					t.Fatal(err)
+				}
 			}
 		}
-		if err := h.db.Exec("INSERT INTO "+fmt.Sprintf(into, fmt.Sprintf(copies, n-1), id), placed.Order.ID).Error; err != nil {
-			t.Fatal(err)
+		for from := 1; from < n; from += most {
+			if err := h.db.Exec("INSERT INTO "+fmt.Sprintf(into, fmt.Sprintf(copies, from, min(n, from+most)-1), id), placed.Order.ID).Error; err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	if err := h.db.Exec("UPDATE skus SET reserved = reserved + ? WHERE sku = ?", n-1, sku).Error; err != nil {

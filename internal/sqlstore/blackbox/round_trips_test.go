@@ -12,34 +12,40 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// An order that is alone takes three round trips: the transaction begins with the stock row, then all else is inserted, and it is
-// committed.
+// An order that is alone takes three round trips to each server: the transaction begins with the stock row, then all else is inserted,
+// and it is committed.
 func TestLonelyOrderTakesThreeRoundTrips(t *testing.T) {
 	t.Parallel()
-	for name, update := range map[string]stock.Update{"conditional": stock.Conditional, "for-update": stock.RowLock, "redis": stock.Fenced} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var sent atomic.Int64 // one for each round trip, as a session waits for each answer
-			database := testbedtest.Relay(t, testbedtest.Database(t), func() { sent.Add(1) })
-			s := open(t, database, "one")
-			create(t, s, "a", name, 100)
-			place := func() {
-				t.Helper()
-				b := batchOf("a", update, dlock.Fence{Token: 1, Owner: "o"}, request(1, "a"))
-				if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil || b.Requests[0].Order.Status != order.Pending {
-					t.Fatalf("%v, %+v", err, b.Requests[0])
-				}
-			}
-			place() // connects, and reads what never changes of the SKU
-			before := sent.Load()
-			place()
-			if n := sent.Load() - before; n != 3 {
-				t.Errorf("%d round trips, want 3", n)
-			}
-			if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
-				t.Errorf("%+v %q", a, a.Broken())
-			}
-		})
+	for server, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
+		for name, update := range map[string]stock.Update{"conditional": stock.Conditional, "for-update": stock.RowLock, "redis": stock.Fenced} {
+			t.Run(server+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				lonelyOrder(t, database(t), name, update)
+			})
+		}
+	}
+}
+
+func lonelyOrder(t *testing.T, database, strategy string, update stock.Update) {
+	t.Helper()
+	var sent atomic.Int64 // one for each round trip, as a session waits for each answer
+	s := open(t, testbedtest.Relay(t, database, func() { sent.Add(1) }), "one")
+	create(t, s, "a", strategy, 100)
+	place := func() {
+		t.Helper()
+		b := batchOf("a", update, dlock.Fence{Token: 1, Owner: "o"}, request(1, "a"))
+		if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil || b.Requests[0].Order.Status != order.Pending {
+			t.Fatalf("%v, %+v", err, b.Requests[0])
+		}
+	}
+	place() // connects, and reads what never changes of the SKU
+	before := sent.Load()
+	place()
+	if n := sent.Load() - before; n != 3 {
+		t.Errorf("%d round trips, want 3", n)
+	}
+	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 {
+		t.Errorf("%+v %q", a, a.Broken())
 	}
 }
 
