@@ -186,6 +186,10 @@ bench-timers: ## Measure the timers beside asynq; takes less than four minutes.
 bench-orders: ## Measure orders per second by every strategy, beside one lock of redsync per order; takes a quarter of an hour.
 	cd bench && go run ./orders -out ../docs/benchmarks/results $(ARGS)
 
+.PHONY: bench-scale
+bench-scale: ## Measure one to three instances, fit a model, and simulate many machines; takes a quarter of an hour.
+	cd bench && go run ./scale -rounds 5 && go run ./scale
+
 # k6 takes a minute to build; it is built again only when its version changes.
 .bin/k6: loadtest/go.mod loadtest/go.sum
 	cd loadtest && go build -o ../.bin/k6 go.k6.io/k6/v2

@@ -12,9 +12,19 @@ func median(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	n := len(values)
 	if n == 0 {
-		return math.NaN()
+		return 0
 	}
 	return (values[(n-1)/2] + values[n/2]) / 2
+}
+
+// rounds returns the costs of each round, by itself.
+func (m Measured) rounds(seconds float64) (all []Costs) {
+	last := m.Runs[len(m.Runs)-1].Round
+	for round := 1; round <= last; round++ {
+		one := Measured{Runs: slices.DeleteFunc(slices.Clone(m.Runs), func(r Run) bool { return r.Round != round })}
+		all = append(all, one.fit(seconds))
+	}
+	return all
 }
 
 // of returns the runs of a load.
@@ -37,9 +47,9 @@ func middle(runs []Run, figure func(Run) float64) float64 {
 }
 
 // fit returns the costs that reproduce the runs of the fitted loads. Those of processors are a straight line through
-// what an order costs over the transactions per order. The other two are the best of a grid, whose step is halved.
+// what an order costs over the transactions per order, and what many SKUs cost above that. The other two are the best of a grid, whose step is halved.
 func (m Measured) fit(seconds float64) Costs {
-	c := Costs{Order: map[string]float64{}, Transaction: map[string]float64{}}
+	c := Costs{Order: map[string]float64{}, Transaction: map[string]float64{}, Row: map[string]float64{}}
 	for _, kind := range processes {
 		var x, y []float64
 		for _, l := range fitted {
@@ -48,6 +58,10 @@ func (m Measured) fit(seconds float64) Costs {
 			y = append(y, middle(runs, func(r Run) float64 { return r.CPU[kind] / 1000 }))
 		}
 		c.Order[kind], c.Transaction[kind] = line(x, y)
+		runs := m.of(manyRows)
+		tx := middle(runs, func(r Run) float64 { return r.Transactions })
+		extra := middle(runs, func(r Run) float64 { return r.CPU[kind] / 1000 }) - c.Order[kind] - c.Transaction[kind]*tx
+		c.Row[kind] = max(0, extra/(1-tx)) // the buyers take turns, so all orders of a transaction have other SKUs
 	}
 	least, step := math.Inf(1), [2]float64{0.2, 200e-6}
 	at := [2]float64{0.5, 300e-6}
@@ -76,16 +90,15 @@ func (m Measured) fit(seconds float64) Costs {
 func (m Measured) miss(c Costs, seconds float64) (sum float64) {
 	for _, l := range fitted {
 		runs := m.of(l)
-		others := middle(runs, func(r Run) float64 { return r.Others })
-		r := Simulate(c, l.setup(cores-others, seconds), 1)
+		r := Simulate(c, l.setup(seconds), 1)
 		off := math.Log(r.OrdersPerSecond / middle(runs, func(r Run) float64 { return r.OrdersPerSecond }))
 		sum += off * off
 	}
 	return sum
 }
 
-func (l Load) setup(cores, seconds float64) Setup {
-	return Setup{Instances: l.Instances, Buyers: l.Connections, SKUs: l.SKUs, Cores: cores, Seconds: seconds}
+func (l Load) setup(seconds float64) Setup {
+	return Setup{Instances: l.Instances, Buyers: l.Connections, SKUs: l.SKUs, Cores: cores, WarmUp: seconds / 4, Seconds: seconds}
 }
 
 // line is the straight line through points that has the least squares of relative distances. Neither part is negative.
@@ -99,34 +112,49 @@ func line(x, y []float64) (at0, slope float64) {
 	return max(0, (wy-slope*wx)/w), slope
 }
 
+// work is the processor time of an order in a transaction of n.
+func (c Costs) work(skus int, n float64) (sum float64) {
+	for _, kind := range processes {
+		sum += c.Order[kind] + (c.Transaction[kind]+c.Row[kind]*(min(float64(skus), n)-1))/n
+	}
+	return sum
+}
+
 // Prediction is what the model says of a load, and what was measured.
 type Prediction struct {
 	Load
 	Runs       int     `json:"runs"`
 	Measured   float64 `json:"measured"` // orders per second, median
-	Model      float64 `json:"model"`    // the same of the model, with the processors that others left to each run
-	Error      float64 `json:"error"`    // median of model / measured - 1 of each run
-	Noise      float64 `json:"noise"`    // median of the differences of one run and the next
+	Model      float64 `json:"model"`    // the same of the model
+	Error      float64 `json:"error"`    // median of model / measured - 1 of each round
+	Noise      float64 `json:"noise"`    // median of the differences of model / measured of one round and the next
+	Work       float64 `json:"work"`     // processor time of an order, median of measured / model
 	BatchModel float64 `json:"batch_model"`
 	Batch      float64 `json:"batch"` // orders per transaction, median
 }
 
-// predict returns the predictions of some loads.
-func (m Measured) predict(c Costs, loads []Load, seconds float64) (all []Prediction) {
+// predict returns the predictions of some loads: of each round by the costs that were fitted to the same round, since a
+// machine with other work is not equally fast in all of them.
+func (m Measured) predict(c []Costs, loads []Load, seconds float64) (all []Prediction) {
 	for _, l := range loads {
-		var model, ratio, noise, batch []float64
-		runs := m.of(l)
-		for i, r := range runs {
-			s := Simulate(c, l.setup(cores-r.Others, seconds), uint64(r.Round))
-			model, ratio, batch = append(model, s.OrdersPerSecond), append(ratio, s.OrdersPerSecond/r.OrdersPerSecond), append(batch, s.Batch)
-			if i > 0 {
+		var measured, model, ratio, noise, work, batches, modelBatches []float64
+		for i, r := range m.of(l) {
+			costs := c[r.Round-1]
+			s := Simulate(costs, l.setup(seconds), 1)
+			measured, model = append(measured, r.OrdersPerSecond), append(model, s.OrdersPerSecond)
+			batches, modelBatches = append(batches, 1/r.Transactions), append(modelBatches, s.Batch)
+			used := 0.0
+			for _, kind := range processes {
+				used += r.CPU[kind] / 1000
+			}
+			work = append(work, used/costs.work(l.SKUs, s.Batch))
+			if ratio = append(ratio, s.OrdersPerSecond/r.OrdersPerSecond); i > 0 {
 				noise = append(noise, math.Abs(ratio[i]/ratio[i-1]-1))
 			}
 		}
 		all = append(all, Prediction{
-			Load: l, Runs: len(runs), Measured: middle(runs, func(r Run) float64 { return r.OrdersPerSecond }),
-			Model: median(model), Error: median(ratio) - 1, Noise: median(noise),
-			Batch: 1 / middle(runs, func(r Run) float64 { return r.Transactions }), BatchModel: median(batch),
+			Load: l, Runs: len(ratio), Measured: median(measured), Model: median(model), Error: median(ratio) - 1, Noise: median(noise),
+			Work: median(work), Batch: median(batches), BatchModel: median(modelBatches),
 		})
 	}
 	return all

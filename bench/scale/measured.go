@@ -40,12 +40,19 @@ type Run struct {
 type Measured struct {
 	Machine throughput.Machine `json:"machine"`
 	Seconds float64            `json:"seconds"`
+	Flushes []float64          `json:"flush_ms"` // of a disk, the median of each round
 	Runs    []Run              `json:"runs"`
 }
 
 var (
+	// lonely has no order that shares its transaction. Such an order takes a path of its own, without other goroutines.
+	lonely = Load{1, 1, 1, ""}
+
 	// fitted are the loads that the parameters come from: one instance, one SKU.
-	fitted = []Load{{1, 1, 1, ""}, {1, 4, 1, ""}, {1, 16, 1, ""}, {1, 64, 1, ""}, {1, 256, 1, ""}}
+	fitted = []Load{{1, 4, 1, ""}, {1, 16, 1, ""}, {1, 64, 1, ""}, {1, 256, 1, ""}}
+
+	// manyRows has a row for each order of a transaction. The costs of a row come from it.
+	manyRows = Load{1, 64, 96, ""}
 
 	// predicted are the loads that the model has to reproduce.
 	predicted = []Load{
@@ -76,7 +83,12 @@ func measure(ctx context.Context, file, executable string, seconds float64) erro
 		round = max(round, r.Round+1)
 	}
 	all.Seconds = seconds
-	for _, l := range slices.Concat(fitted, predicted, alongside) {
+	flush, err := flushed()
+	if err != nil {
+		return err
+	}
+	all.Flushes = append(all.Flushes, flush)
+	for _, l := range slices.Concat([]Load{lonely}, fitted, []Load{manyRows}, predicted, alongside) {
 		r, machine, err := once(ctx, l, executable, seconds)
 		if err != nil {
 			return fmt.Errorf("%+v: %w", l, err)
@@ -89,6 +101,28 @@ func measure(ctx context.Context, file, executable string, seconds float64) erro
 		fmt.Fprintf(os.Stderr, "round %d %+v: %.0f orders/s, %.2f processors of others\n", round, l, r.OrdersPerSecond, r.Others)
 	}
 	return all.save(file)
+}
+
+// flushed returns how many milliseconds the folder of this program takes to flush a page, the median of many.
+func flushed() (float64, error) {
+	f, err := os.CreateTemp(".", "flush-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	var took []float64
+	for range 200 {
+		if _, err := f.Write(make([]byte, 4096)); err != nil {
+			return 0, err
+		}
+		began := time.Now()
+		if err := f.Sync(); err != nil {
+			return 0, err
+		}
+		took = append(took, time.Since(began).Seconds()*1000)
+	}
+	return median(took), nil
 }
 
 // once is a run of a load.

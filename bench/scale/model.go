@@ -11,7 +11,8 @@ import (
 // Costs are the parameters of the model. All come from measured runs of one instance. Times are seconds.
 type Costs struct {
 	Order       map[string]float64 `json:"order"`       // processor time of an order, by kind of process
-	Transaction map[string]float64 `json:"transaction"` // processor time of a transaction alongside that of its orders
+	Transaction map[string]float64 `json:"transaction"` // processor time of a transaction of one SKU alongside that of its orders
+	Row         map[string]float64 `json:"row"`         // processor time of each other SKU in a transaction
 	Inside      float64            `json:"inside"`      // the share of the service's time of an order that its transaction takes
 	Wait        float64            `json:"wait"`        // for which a transaction waits without a processor: the flush, the wake-ups
 }
@@ -21,7 +22,6 @@ const (
 	maxShared  = 256   // orders of a transaction
 	manyOrders = 32    // that do not wait for others
 	longest    = 0.010 // for which fewer wait
-	longTx     = 0.250 // after which the next transaction begins alongside
 )
 
 // Setup is what is simulated: a closed loop of buyers without a pause.
@@ -33,9 +33,11 @@ type Setup struct {
 	Cores     float64 // of each machine
 	Writers   int     // machines of the database, each with a part of the SKUs; 0: one machine has everything
 	Across    float64 // share of the orders that also buy a SKU of another writer, in a two-phase commit
-	Routed    bool    // the orders of a SKU go to the instances of its writer; otherwise to any
+	Routed    bool    // the orders of a SKU go to one instance; otherwise to any
 	Network   float64 // round trip between two machines
-	Seconds   float64 // that count, after a quarter of them
+	Flush     float64 // of a COMMIT to a disk
+	WarmUp    float64 // seconds before those that count
+	Seconds   float64 // that count
 }
 
 // Result is what the simulation says.
@@ -93,12 +95,12 @@ func Simulate(c Costs, s Setup, seed uint64) Result {
 	m := &simulation{Setup: s, Costs: c, clock: &clock{}, random: rand.New(rand.NewPCG(seed, 1))}
 	m.popularity()
 	m.build()
-	m.until(s.Seconds / 4)
+	m.until(s.WarmUp)
 	m.counts = true
 	for _, w := range m.writers {
 		w.used = 0
 	}
-	m.until(s.Seconds / 4 * 5)
+	m.until(s.WarmUp + s.Seconds)
 	r := Result{OrdersPerSecond: float64(m.placed) / s.Seconds}
 	if m.transactions > 0 {
 		r.Batch = float64(m.orders) / float64(m.transactions)
@@ -181,9 +183,8 @@ func (m *simulation) buy(buyer int) {
 		}
 	}
 	in := m.shops[buyer%len(m.shops)]
-	if m.Routed { // to one of the instances n, n + writers, n + 2 writers ...
-		n := m.of(o.skus[0])
-		in = m.shops[n+buyer%((len(m.shops)-n+len(m.writers)-1)/len(m.writers))*len(m.writers)]
+	if m.Routed {
+		in = m.shops[o.skus[0]%len(m.shops)]
 	}
 	outside := m.Order["shop"] * (1 - m.Inside) / 2
 	o.done = func() {
@@ -224,17 +225,7 @@ func (in *instance) begin(q *queue) {
 	batch := slices.Clone(q.waiting[:n])
 	q.waiting = q.waiting[n:]
 	q.open = true
-	late, over := false, false
-	in.after(longTx, func() {
-		if late = !over; late {
-			q.open = false
-			in.begin(q)
-		}
-	})
 	in.commit(batch, func(took float64) {
-		if over = true; late {
-			return
-		}
 		next := func() {
 			q.open = false
 			in.begin(q)
@@ -247,8 +238,8 @@ func (in *instance) begin(q *queue) {
 	})
 }
 
-// commit is a transaction. The rows stay locked from the first statement until the end of the flush. With several
-// writers it has two phases: each flushes what it has prepared, and then the commit.
+// commit is a transaction. Its rows stay locked from the first statement until the end of the flush. With two writers,
+// each has its share, and each flushes what it has prepared before the commit.
 func (in *instance) commit(batch []*buying, over func(took float64)) {
 	began := in.now
 	skus := map[int]bool{}
@@ -280,32 +271,38 @@ func (in *instance) commit(batch []*buying, over func(took float64)) {
 		}
 		over(in.now - began)
 	}
-	// A transaction is BEGIN with the lock, the inserts, and the rest with COMMIT: three round trips, of which two are under the lock.
+	more := float64(len(locked) - len(parties)) // rows
+	shop := n*in.Order["shop"]*in.Inside + float64(len(parties))*in.Transaction["shop"] + more*in.Row["shop"]
 	flush := func() {
-		rounds := 2.0
-		if len(parties) > 1 {
-			rounds = 4
-		}
-		in.after(in.Wait*float64(len(parties))+rounds*in.Network, end)
+		in.after(float64(len(parties))*(in.Wait*(1-first)+in.Flush+2*in.Network), end)
 	}
 	store := func() {
 		left := len(parties)
 		for _, p := range parties {
-			work := in.Transaction["mariadb"] + n*in.Order["mariadb"]
-			if in.counts {
-				p.used += work
-			}
-			p.proc.run(work, func() {
+			in.at(p, in.Transaction["mariadb"]*(1-first)+n*in.Order["mariadb"]+more*in.Row["mariadb"], func() {
 				if left--; left == 0 {
 					flush()
 				}
 			})
 		}
 	}
-	prepare := func() {
-		in.shop.run(in.Transaction["shop"]*float64(len(parties))+n*in.Order["shop"]*in.Inside, store)
+	lock := func() {
+		in.after(in.Network+in.Wait*first, func() {
+			in.lock(locked, func() { in.shop.run(shop*(1-first), store) })
+		})
 	}
-	in.after(in.Network, func() { in.lock(locked, prepare) })
+	in.shop.run(shop*first, func() { in.at(w, in.Transaction["mariadb"]*first*float64(len(parties)), lock) })
+}
+
+// first is the part of a transaction before its rows are locked: a lock is the answer to the first of three round trips.
+const first = 1.0 / 3
+
+// at has a writer work.
+func (in *instance) at(w *writer, work float64, done func()) {
+	if in.counts {
+		w.used += work
+	}
+	w.proc.run(work, done)
 }
 
 // lock locks SKUs at their writers, one after the other in the order of all transactions.

@@ -25,10 +25,12 @@ const (
 // Study is all that the page shows.
 type Study struct {
 	Measured
-	Costs     Costs        `json:"costs"`
+	Costs     Costs        `json:"costs"` // of the medians of all rounds
+	ByRound   []Costs      `json:"costs_by_round"`
 	Fitted    []Prediction `json:"fitted"`
 	Predicted []Prediction `json:"predicted"`
 	Futures   []Future     `json:"futures,omitempty"` // none unless the model holds
+	Failovers []Failover   `json:"failovers"`         // as the report on engines had them
 }
 
 func read(file string) (s Study, err error) {
@@ -56,10 +58,11 @@ const tolerance = 0.15
 // think fits the model, and simulates many machines if it holds.
 func (s *Study) think(seconds float64) {
 	s.Costs = s.fit(1)
-	s.Fitted = s.predict(s.Costs, fitted, 2)
-	s.Predicted = s.predict(s.Costs, predicted, 2)
+	s.ByRound = s.rounds(1)
+	s.Fitted = s.predict(s.ByRound, fitted, 2)
+	s.Predicted = s.predict(s.ByRound, predicted, 2)
 	if s.Futures = nil; s.Holds() {
-		s.Futures = futures(s.Costs, seconds, fleets)
+		s.Futures = futures(s.Costs, s.Flush()/1000, seconds, fleets)
 	}
 }
 
@@ -104,8 +107,19 @@ func (s Study) One(instances, connections, skus int, store string) Run {
 	}
 }
 
+// Flush is how many milliseconds the disk takes, the median of the rounds.
+func (s Study) Flush() float64 { return median(s.Flushes) }
+
 // Others is how many processors other programs used during a run.
 func (s Study) Others() float64 { return middle(s.Runs, func(r Run) float64 { return r.Others }) }
+
+// Buyers returns those of the runs of one instance and one SKU, on MariaDB.
+func (s Study) Buyers() (buyers []int) {
+	for _, l := range append([]Load{lonely}, fitted...) {
+		buyers = append(buyers, l.Connections)
+	}
+	return buyers
+}
 
 // SQLite returns the buyers of the runs on SQLite.
 func (s Study) SQLite() (buyers []int) {
@@ -120,7 +134,7 @@ func (s Study) SQLite() (buyers []int) {
 // Held is for how many seconds a transaction of n orders keeps its rows.
 func (s Study) Held(n float64) float64 {
 	c := s.Costs
-	return c.Transaction["shop"] + c.Transaction["mariadb"] + c.Wait + n*(c.Order["mariadb"]+c.Inside*c.Order["shop"])
+	return (1-first)*(c.Transaction["shop"]+c.Transaction["mariadb"]+c.Wait+n*c.Inside*c.Order["shop"]) + n*c.Order["mariadb"]
 }
 
 // Row is how many orders per second one row allows, with n orders in each transaction.
@@ -142,8 +156,9 @@ func (s Study) Hottest() float64 {
 
 // Failover is a row of the report on engines: a server is killed and no order is lost.
 type Failover struct {
-	Engine, Fault string
-	Seconds       float64
+	Engine  string  `json:"engine"`
+	Fault   string  `json:"fault"`
+	Seconds float64 `json:"seconds"`
 }
 
 var failoverRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]*killed[^|]*) \| \d+ \| \d+ \| 0 \| ([0-9.]+) \|$`)
@@ -199,22 +214,18 @@ func count(x float64) string {
 	return text
 }
 
-// Page returns the page, with the failovers of the report on engines.
-func (s Study) Page(docs string) (string, error) {
-	all, err := failovers(docs)
-	if err != nil {
-		return "", err
-	}
+// Page returns the page.
+func (s Study) Page() (string, error) {
 	var b strings.Builder
-	err = pageTemplate.Execute(&b, map[string]any{
-		"S": s, "Failovers": all, "Fleets": fleets, "Network": network, "Catalogue": catalogue, "PerMachine": perMachine, "PerWriter": perWriter,
+	err := pageTemplate.Execute(&b, map[string]any{
+		"S": s, "Fleets": fleets, "Network": network, "Catalogue": catalogue, "PerMachine": perMachine, "PerWriter": perWriter,
 	})
 	return b.String(), err
 }
 
 // write writes the page, and the chart if the model holds. Otherwise there is no chart.
 func (s Study) write(docs string) error {
-	page, err := s.Page(docs)
+	page, err := s.Page()
 	if err != nil {
 		return err
 	}

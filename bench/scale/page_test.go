@@ -1,11 +1,52 @@
 package main
 
 import (
+	"errors"
+	"flag"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
+
+var update = flag.Bool("update", false, "write the page and the chart from their results")
+
+const docs = "../../docs"
+
+// The page and the chart show the stored results, and the model of today has these results.
+func TestPageShowsTheResultsOfTheModel(t *testing.T) {
+	t.Parallel()
+	s, err := read(filepath.Join(docs, results))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := s.write(docs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page, err := s.Page()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const again = "go test ./scale -update, or go run ./scale if the model has changed, writes it again"
+	if stored, err := os.ReadFile(filepath.Join(docs, pageFile)); err != nil || string(stored) != page {
+		t.Errorf("%s is not what its results say (%v): %s", pageFile, err, again)
+	}
+	stored, err := os.ReadFile(filepath.Join(docs, chartFile))
+	switch {
+	case s.Holds() && string(stored) != s.chart():
+		t.Errorf("%s is not what its results say (%v): %s", chartFile, err, again)
+	case !s.Holds() && !errors.Is(err, fs.ErrNotExist):
+		t.Errorf("the model misses measured runs, and there is a chart: %v", err)
+	}
+	for _, p := range s.predict(s.ByRound, predicted[:3], 2) {
+		i := slices.IndexFunc(s.Predicted, func(stored Prediction) bool { return stored.Load == p.Load })
+		near(t, "orders/s of the model", p.Model, s.Predicted[i].Model, 0.01)
+	}
+}
 
 // A model that misses one load by more than it may has no chart.
 func TestModelThatMissesHasNoChart(t *testing.T) {
@@ -20,7 +61,11 @@ func TestModelThatMissesHasNoChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := Study{Costs: costs, Predicted: []Prediction{{Load: predicted[0], Error: 0.05}, {Load: predicted[1], Error: -0.15}}}
-	s.Futures = futures(costs, 0.01, []int{1})
+	s.Futures = futures(costs, 0.001, 0.01, []int{1})
+	var err error
+	if s.Failovers, err = failovers(folder); err != nil || len(s.Failovers) != 1 {
+		t.Fatalf("%+v: %v", s.Failovers, err)
+	}
 	for _, want := range []bool{true, false} {
 		if !want {
 			s.Predicted[1].Error = -0.16

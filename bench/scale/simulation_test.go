@@ -9,6 +9,7 @@ import (
 var costs = Costs{
 	Order:       map[string]float64{"load": 17e-6, "shop": 130e-6, "mariadb": 40e-6, "redis": 9e-6},
 	Transaction: map[string]float64{"load": 0, "shop": 500e-6, "mariadb": 500e-6, "redis": 50e-6},
+	Row:         map[string]float64{"shop": 10e-6, "mariadb": 12e-6},
 	Inside:      0.4,
 	Wait:        150e-6,
 }
@@ -68,7 +69,7 @@ func TestRowIsHeldUntilItsTransactionEnds(t *testing.T) {
 // A lonely buyer waits for each step, and for nothing else.
 func TestLonelyOrderTakesTheSumOfItsSteps(t *testing.T) {
 	t.Parallel()
-	r := Simulate(costs, Setup{Instances: 1, Buyers: 1, SKUs: 1, Cores: 2, Seconds: 2}, 1)
+	r := Simulate(costs, Setup{Instances: 1, Buyers: 1, SKUs: 1, Cores: 2, WarmUp: 0.1, Seconds: 2}, 1)
 	sum := costs.Wait
 	for _, kind := range []string{"load", "shop", "mariadb"} {
 		sum += costs.Order[kind] + costs.Transaction[kind]
@@ -82,10 +83,10 @@ func TestLonelyOrderTakesTheSumOfItsSteps(t *testing.T) {
 func TestLawsHoldForEachSetup(t *testing.T) {
 	t.Parallel()
 	for _, s := range []Setup{
-		{Instances: 1, Buyers: 64, SKUs: 1, Cores: 2, Seconds: 1},
-		{Instances: 3, Buyers: 96, SKUs: 96, Cores: 2, Seconds: 1},
-		{Instances: 3, Buyers: 96, SKUs: 1, Cores: 1.5, Seconds: 1},
-		{Instances: 3, Buyers: 96, SKUs: 96, Zipf: 0.5, Cores: 2, Seconds: 1},
+		{Instances: 1, Buyers: 64, SKUs: 1, Cores: 2, WarmUp: 0.25, Seconds: 1},
+		{Instances: 3, Buyers: 96, SKUs: 96, Cores: 2, WarmUp: 0.25, Seconds: 1},
+		{Instances: 3, Buyers: 96, SKUs: 1, Cores: 1.5, WarmUp: 0.25, Seconds: 1},
+		{Instances: 3, Buyers: 96, SKUs: 96, Zipf: 0.5, Cores: 2, WarmUp: 0.25, Seconds: 1},
 	} {
 		r := Simulate(costs, s, 1)
 		work := 0.0
@@ -105,9 +106,9 @@ func TestLawsHoldForEachSetup(t *testing.T) {
 // One SKU is sold by one transaction at a time, on however many machines. Its row bounds it.
 func TestRowBoundsItsOwnSKU(t *testing.T) {
 	t.Parallel()
-	s := Setup{Instances: 10, Buyers: 960, SKUs: 1, Cores: 2, Writers: 1, Seconds: 1}
+	s := Setup{Instances: 10, Buyers: 960, SKUs: 1, Cores: 2, Writers: 1, WarmUp: 0.25, Seconds: 1}
 	r := Simulate(costs, s, 1)
-	held := costs.Transaction["shop"] + costs.Transaction["mariadb"] + costs.Wait + r.Batch*(costs.Order["mariadb"]+costs.Inside*costs.Order["shop"])
+	held := (1-first)*(costs.Transaction["shop"]+costs.Transaction["mariadb"]+costs.Wait+r.Batch*costs.Inside*costs.Order["shop"]) + r.Batch*costs.Order["mariadb"]
 	near(t, "orders/s", r.OrdersPerSecond, r.Batch/held, 0.05)
 	s.SKUs = 10_000
 	if many := Simulate(costs, s, 1); many.OrdersPerSecond < 2*r.OrdersPerSecond {
@@ -117,7 +118,7 @@ func TestRowBoundsItsOwnSKU(t *testing.T) {
 
 func TestBasketAcrossWritersCostsMore(t *testing.T) {
 	t.Parallel()
-	s := Setup{Instances: 20, Buyers: 400, SKUs: 1000, Cores: 2, Writers: 2, Routed: true, Network: 0.0002, Seconds: 0.3}
+	s := Setup{Instances: 20, Buyers: 400, SKUs: 1000, Cores: 2, Writers: 2, Routed: true, Network: 0.0002, WarmUp: 0.1, Seconds: 0.3}
 	apart := Simulate(costs, s, 1)
 	s.Across = 0.2
 	some := Simulate(costs, s, 1)
@@ -134,11 +135,14 @@ func TestBasketAcrossWritersCostsMore(t *testing.T) {
 func TestFitFindsTheCostsOfSimulatedRuns(t *testing.T) {
 	t.Parallel()
 	var m Measured
-	for _, l := range append([]Load{{3, 48, 1, ""}}, fitted...) {
-		r := Simulate(costs, l.setup(cores, 0.2), 1)
+	for _, l := range append([]Load{{3, 48, 1, ""}, manyRows}, fitted...) {
+		r := Simulate(costs, l.setup(0.2), 1)
 		run := Run{Load: l, Round: 1, OrdersPerSecond: r.OrdersPerSecond, Transactions: 1 / r.Batch, CPU: map[string]float64{}}
 		for _, kind := range processes {
 			run.CPU[kind] = 1000 * (costs.Order[kind] + costs.Transaction[kind]/r.Batch)
+			if l == manyRows {
+				run.CPU[kind] += 1000 * costs.Row[kind] * (1 - 1/r.Batch)
+			}
 		}
 		m.Runs = append(m.Runs, run)
 	}
@@ -146,8 +150,9 @@ func TestFitFindsTheCostsOfSimulatedRuns(t *testing.T) {
 	for _, kind := range processes {
 		near(t, "an order in "+kind, c.Order[kind], costs.Order[kind], 0.01)
 	}
+	near(t, "a row of MariaDB", c.Row["mariadb"], costs.Row["mariadb"], 0.01)
 	near(t, "a transaction of MariaDB", c.Transaction["mariadb"], costs.Transaction["mariadb"], 0.01)
-	for _, p := range m.predict(c, []Load{{3, 48, 1, ""}}, 0.2) {
+	for _, p := range m.predict([]Costs{c}, []Load{{3, 48, 1, ""}}, 0.2) {
 		near(t, "orders/s of three instances", p.Model, p.Measured, 0.05)
 	}
 }
