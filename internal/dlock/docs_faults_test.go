@@ -29,7 +29,7 @@ has the versions of the servers. ` + "`make gen`" + ` writes this page from the 
 Each backend runs the same [cases](../../internal/dlock/dlocktest). These are the cases that do harm:
 
 - *yes*: the tests of the backend run the case. A dash: the backend lacks the capability, or no test causes the fault there.
-- sqllock is on MariaDB here. On SQLite the same cases run, except those that break a network.
+- sqllock is on MariaDB here. The same cases run on PostgreSQL, and on SQLite, except those that break a network.
 
 `
 	historiesIntro = `

@@ -1,5 +1,5 @@
-// Package sqlcluster implements the member list and the election of package cluster on database/sql: SQLite, MariaDB or
-// MySQL. It needs no service besides the application's database. The configuration is cluster.Fixed.
+// Package sqlcluster implements the member list and the election of package cluster on database/sql: SQLite, MariaDB,
+// MySQL or PostgreSQL. It needs no service besides the application's database. The configuration is cluster.Fixed.
 //
 // # Data
 //

@@ -1,4 +1,5 @@
-// Package sqllock implements [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from 10.6 or MySQL from 8.0.
+// Package sqllock implements [dlock.Locker] on database/sql: SQLite from 3.35, MariaDB from 10.6, MySQL from 8.0 or
+// PostgreSQL from 14.
 // It needs no service besides the application's database. To take a key costs a durable commit, and to release it
 // another one. Keys are not granted in order of arrival, because waiters poll.
 //
@@ -34,7 +35,7 @@
 //	ForceRelease  UPDATE WHERE name and not expired
 //
 // The insertion is the upsert of the engine on the primary key, so of two concurrent callers one finds the row of the
-// other. SQLite returns the token by RETURNING. MariaDB and MySQL return it as LAST_INSERT_ID, or 0 if another owner
+// other. SQLite and PostgreSQL return the token by RETURNING. MariaDB and MySQL return it as LAST_INSERT_ID, or 0 if another owner
 // has the key. A refused attempt changes nothing, so it is neither written nor flushed.
 //
 // Renewal and release compare owner and token, and never insert, so a late holder cannot take the key back. If a

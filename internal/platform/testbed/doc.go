@@ -1,10 +1,10 @@
-// Package testbed starts and breaks the real servers that the service depends on: Redis, MariaDB, ZooKeeper and
-// etcd. Tests and experiments use them instead of fakes. It is by hand, because libraries start containers: they need a
+// Package testbed starts and breaks the real servers that the service depends on: Redis, MariaDB, MySQL, PostgreSQL,
+// ZooKeeper and etcd. Tests and experiments use them instead of fakes. It is by hand, because libraries start containers: they need a
 // Docker engine, which a reader's machine may lack.
 //
 // # Servers
 //
-// StartRedis and StartMariaDB run a server as a child process on a free loopback port, with its data in a temporary
+// StartRedis, StartMariaDB and StartPostgres run a server as a child process on a free loopback port, with its data in a temporary
 // folder. They return when the server answers in its own protocol and has proved to be that child. An open port
 // alone proves nothing: another process may listen behind it. The end of the context gives up a start, and does not end
 // a server that is running. If a server is not installed, the error is ErrNotInstalled.

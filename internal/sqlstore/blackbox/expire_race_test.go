@@ -151,22 +151,27 @@ func TestExpireDuringASale(t *testing.T) {
 // however long the pause.
 func TestWhoStopsInATransactionIsCutOff(t *testing.T) {
 	t.Parallel()
-	raw := new(handle)
-	url := testbedtest.Database(t)
-	stopped, s := open(t, url, "stopped", raw), open(t, url, "one")
-	create(t, stopped, "a", "conditional", 2)
-	o := place(t, stopped, 0, "a")
-	tx := raw.db.Begin()
-	defer tx.Rollback()
-	if err := tx.Exec("UPDATE orders SET status = ? WHERE id = ?", string(order.Expired), o.ID).Error; err != nil {
-		t.Fatal(err)
+	for name, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw := new(handle)
+			url := database(t)
+			stopped, s := open(t, url, "stopped", raw), open(t, url, "one")
+			create(t, stopped, "a", "conditional", 2)
+			o := place(t, stopped, 0, "a")
+			tx := raw.db.Begin()
+			defer tx.Rollback()
+			if err := tx.Exec("UPDATE orders SET status = ? WHERE id = ?", string(order.Expired), o.ID).Error; err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			expire(t, s, o.ID)
+			t.Logf("expired after %v", time.Since(began).Round(time.Millisecond))
+			if err := tx.Exec("UPDATE skus SET reserved = reserved - 1 WHERE sku = 'a'").Error; err == nil {
+				err = tx.Commit().Error
+				t.Errorf("the transaction went on after its orders were taken over, %v", err)
+			}
+			balanced(t, s, "a", 0, 0)
+		})
 	}
-	began := time.Now()
-	expire(t, s, o.ID)
-	t.Logf("expired after %v", time.Since(began).Round(time.Millisecond))
-	if err := tx.Exec("UPDATE skus SET reserved = reserved - 1 WHERE sku = 'a'").Error; err == nil {
-		err = tx.Commit().Error
-		t.Errorf("the transaction went on after its orders were taken over, %v", err)
-	}
-	balanced(t, s, "a", 0, 0)
 }

@@ -1,5 +1,5 @@
-// Package sqltimers stores the timers of package timeout in a SQL database: SQLite, MariaDB from 10.6 or MySQL from
-// 8.0. It owns the tables of the delay queue, and exports their definition as [Schema].
+// Package sqltimers stores the timers of package timeout in a SQL database: SQLite, MariaDB from 10.6, MySQL from
+// 8.0 or PostgreSQL from 14. It owns the tables of the delay queue, and exports their definition as [Schema].
 //
 // # Tables
 //
@@ -10,7 +10,7 @@
 //	timeouts_next     state, next_at, kind, id, ...     ClaimOverdue, List, Redrive, Count
 //	timeouts_lane     lane, state                       Reassign
 //
-// The statements name their index. A table of timers may be empty now and have a million rows a moment later.
+// The statements name their index, except on PostgreSQL, which locks only rows that it returns. A table of timers may be empty now and have a million rows a moment later.
 // Statistics lag behind, and a plan that sorts would lock every due row instead of the rows that it takes.
 //
 // timeout_kinds has a row per timer type that was ever paused. timeout_lanes has one row per instance and
@@ -37,8 +37,8 @@
 //
 // # Connection settings
 //
-// MariaDB and MySQL need READ COMMITTED, because gap locks would make schedulers wait for the overdue scan.
-// Statements may be prepared or interpolated, and the driver may count matched or changed rows.
+// MariaDB and MySQL need READ COMMITTED, because gap locks would make schedulers wait for the overdue scan. PostgreSQL needs it because
+// it would refuse rows that have changed. Statements may be prepared or interpolated, and the driver may count matched or changed rows.
 //
 // SQLite needs WAL, a busy timeout, and transactions that begin IMMEDIATE (the parameter _txlock of the driver).
 // Otherwise a transaction that reads first and then writes fails if another one has written meanwhile. The store
