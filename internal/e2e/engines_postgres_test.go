@@ -1,6 +1,11 @@
 package e2e_test
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"example.com/shop/internal/platform/testbed"
@@ -22,5 +27,118 @@ func TestSaleOnPostgreSQL(t *testing.T) {
 	awaitExpiry(t, url)
 	if lost := s.holds(t, url, url); len(lost) > 0 {
 		t.Errorf("%d acknowledged orders are lost, such as %v", len(lost), lost[0])
+	}
+}
+
+// startStandbys starts a writer and two standbys as docs/how-to/switch-the-database.md describes them.
+func startStandbys(t *testing.T, synchronous string) *replicas[*testbed.Postgres] {
+	t.Helper()
+	nodes := make([]*testbed.Postgres, 3)
+	for i := range nodes {
+		nodes[i] = testbedtest.StartPostgres(t, testbed.PostgresConfig{Of: nodes[0], Vars: map[string]string{"cluster_name": fmt.Sprint("db", i+1)}})
+		if i > 0 {
+			continue
+		}
+		for _, setting := range []string{ // in a file, which copies and pg_rewind read
+			"synchronous_standby_names = '" + synchronous + "'", "wal_log_hints = on", "wal_keep_size = '1GB'", "wal_retrieve_retry_interval = '200ms'",
+		} {
+			execAt(t, nodes[0], "ALTER SYSTEM SET "+setting)
+		}
+		must(t, nodes[0].Restart(t.Context()))
+	}
+	return &replicas[*testbed.Postgres]{
+		t: t, all: serversOf("postgres://shop@", nodes), writer: nodes[0], replicas: nodes[1:3:3],
+		promote: func(standbys []*testbed.Postgres) (writer, other *testbed.Postgres) {
+			return promoteStandby(t, standbys)
+		},
+		follow: func(old, writer *testbed.Postgres) {
+			rewind(t, old, writer)
+			must(t, old.Restart(t.Context()))
+		},
+		disconnect: func(standby *testbed.Postgres) {
+			execAt(t, standby, "ALTER SYSTEM SET primary_conninfo = ''")
+			execAt(t, standby, "SELECT pg_reload_conf()")
+		},
+	}
+}
+
+func startSynchronous(t *testing.T) *servers {
+	t.Helper()
+	r := startStandbys(t, "ANY 1 (db1, db2, db3)")
+	r.all.faults = r.faults(func() { r.fail(func() error { return r.writer.Stop(t.Context()) }, r.rejoin) })
+	return r.all
+}
+
+func startAsyncStandbys(t *testing.T) *servers {
+	t.Helper()
+	return startStandbys(t, "").losing()
+}
+
+// pageOfStandbys is the section of docs/how-to/switch-the-database.md.
+const pageOfStandbys = "Promote a standby of PostgreSQL"
+
+// promoteStandby executes the table of the page. It returns the standby that is the writer now, and the other one.
+func promoteStandby(t *testing.T, standbys []*testbed.Postgres) (writer, other *testbed.Postgres) {
+	t.Helper()
+	at, latest := map[string][]*testbed.Postgres{"standbys": standbys}, int64(0)
+	for _, step := range stepsOf(t, pageOfStandbys) {
+		for i, server := range at[step[1]] {
+			statement := step[2]
+			if writer != nil {
+				statement = connectTo(t, statement, writer)
+			}
+			db := testbedtest.OpenSQL(t, server.URL())
+			ask := func(into any) {
+				if err := db.QueryRowContext(t.Context(), statement).Scan(into); err != nil {
+					t.Fatalf("%s: %v", statement, err)
+				}
+			}
+			switch {
+			case strings.Contains(statement, "pg_stat_wal_receiver"):
+				testbedtest.Eventually(t, statement, func() bool {
+					n := -1
+					ask(&n)
+					return n == 0
+				})
+			case strings.Contains(statement, "lsn"):
+				var position int64
+				if ask(&position); position > latest {
+					writer, other, latest = server, standbys[1-i], position
+				}
+			case strings.Contains(statement, "pg_promote"):
+				var promoted bool
+				if ask(&promoted); !promoted {
+					t.Fatal("no standby was promoted")
+				}
+			default:
+				execAt(t, server, statement)
+			}
+		}
+		at["new"], at["others"] = []*testbed.Postgres{writer}, []*testbed.Postgres{other}
+	}
+	return writer, other
+}
+
+// rewind executes the command of the page for an old writer, which does not run.
+func rewind(t *testing.T, old, writer *testbed.Postgres) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/how-to/switch-the-database.md")
+	must(t, err)
+	m := regexp.MustCompile(`(?m)^(pg_rewind) (.*) --target-pgdata=DATA (--source-server)='(.*)'$`).FindStringSubmatch(string(page))
+	must(t, old.Run(t.Context(), m[1], m[2], "--target-pgdata="+old.Data(), m[3]+"="+connectTo(t, m[4], writer)))
+}
+
+// connectTo puts a server into the place of the words for it.
+func connectTo(t *testing.T, text string, server *testbed.Postgres) string {
+	t.Helper()
+	host, port, err := net.SplitHostPort(server.Addr())
+	must(t, err)
+	return strings.NewReplacer("=HOST", "="+host, "=PORT", "="+port, "=USER", "=shop", "=PASSWORD", "=any").Replace(text)
+}
+
+func execAt(t *testing.T, server *testbed.Postgres, statement string) {
+	t.Helper()
+	if _, err := testbedtest.OpenSQL(t, server.URL()).ExecContext(t.Context(), statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
 	}
 }

@@ -14,81 +14,114 @@ const confirmed = "SET GLOBAL rpl_semi_sync_master_enabled = 1"
 // startSemiSync starts a writer and two replicas as docs/how-to/switch-the-database.md describes them.
 func startSemiSync(t *testing.T) *servers {
 	t.Helper()
-	all, r := startReplicas(t, map[string]string{
+	r := startReplicas(t, map[string]string{
 		"rpl_semi_sync_slave_enabled": "1", "rpl_semi_sync_master_wait_point": "AFTER_SYNC",
 		"rpl_semi_sync_master_timeout": "4294967295", "init_rpl_role": "SLAVE", "gtid_strict_mode": "1", "sync_binlog": "1",
 	})
-	r.confirmed = true
+	r.promote = func(replicas []*testbed.MariaDB) (writer, other *testbed.MariaDB) { return promote(t, replicas, true) }
 	testbedtest.Exec(t, r.writer, confirmed)
-	all.faults = []engineFault{
-		{"writer killed, replica promoted", func() { r.fail(r.writer.Kill, r.rejoin) }, "", nil},
-		{"writer cut off from replicas for 3 s, then killed", r.cutOff(r.rejoin), "", nil},
-		{"writer paused, replica promoted, writer resumes", func() {
-			r.fail(r.writer.Pause, func(old *testbed.MariaDB) {
-				must(t, old.Resume())
-				<-time.After(3 * time.Second)
-				must(t, old.Kill())
-				r.rejoin(old)
-			})
-		}, "", nil},
-		{"writer switched over", func() {
-			old := r.writer
-			procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil})
-			testbedtest.Replicate(t, r.replicas[1], r.replicas[0])
-			r.writer, r.replicas[0] = r.replicas[0], old
-		}, "", nil},
-	}
-	return all
+	r.all.faults = r.faults(func() {
+		old := r.writer
+		r.all.promoted = procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil})
+		testbedtest.Replicate(t, r.replicas[1], r.replicas[0])
+		r.writer, r.replicas[0] = r.replicas[0], old
+	})
+	return r.all
 }
 
 // startAsync starts a writer and two replicas that do not confirm what they have received.
 func startAsync(t *testing.T) *servers {
 	t.Helper()
-	all, r := startReplicas(t, nil)
-	all.loses = true
-	lost := func(*testbed.MariaDB) { all.nodes = []string{r.replicas[0].URL(), r.writer.URL()} } // the old writer has orders that these lack
-	all.faults = []engineFault{{"writer cut off from replicas for 3 s, then killed", r.cutOff(lost), "", nil}}
-	return all
+	return startReplicas(t, nil).losing()
+}
+
+func startReplicas(t *testing.T, more map[string]string) *replicas[*testbed.MariaDB] {
+	t.Helper()
+	nodes := testbedtest.StartReplicated(t, 3, more)
+	return &replicas[*testbed.MariaDB]{
+		t: t, all: serversOf("mysql://seller:secret@", nodes), writer: nodes[0], replicas: nodes[1:3:3],
+		promote: func(replicas []*testbed.MariaDB) (writer, other *testbed.MariaDB) { return promote(t, replicas, false) },
+		follow: func(old, writer *testbed.MariaDB) {
+			must(t, old.Restart(t.Context()))
+			testbedtest.Exec(t, old, "SET GLOBAL gtid_slave_pos = @@gtid_binlog_pos")
+			testbedtest.Replicate(t, old, writer)
+		},
+		disconnect: func(replica *testbed.MariaDB) { testbedtest.Exec(t, replica, "STOP SLAVE IO_THREAD") },
+	}
+}
+
+// replicated is a server that may be a writer or a replica.
+type replicated interface {
+	comparable
+	Addr() string
+	URL() string
+	Kill() error
+	Pause() error
+	Resume() error
 }
 
 // replicas are a writer and the replicas that may succeed it.
-type replicas struct {
-	t         *testing.T
-	writer    *testbed.MariaDB
-	replicas  []*testbed.MariaDB
-	confirmed bool // semi-synchronous
+type replicas[S replicated] struct {
+	t          *testing.T
+	all        *servers
+	writer     S
+	replicas   []S
+	promote    func(replicas []S) (writer, other S)
+	follow     func(old, writer S) // starts a writer that has crashed as a replica
+	disconnect func(replica S)
 }
 
-func startReplicas(t *testing.T, more map[string]string) (*servers, *replicas) {
-	t.Helper()
-	nodes := testbedtest.StartReplicated(t, 3, more)
-	return serversOf(nodes), &replicas{t: t, writer: nodes[0], replicas: nodes[1:3:3]}
+// faults are what happens where no order may be lost.
+func (r *replicas[S]) faults(switchOver func()) []engineFault {
+	r.all.waits = mostWait
+	var paused S
+	return []engineFault{
+		{"writer killed, replica promoted", func() { r.fail(r.writer.Kill, r.rejoin) }, "", nil},
+		{"writer cut off from replicas for 3 s, then killed", r.cutOff(r.rejoin), "", nil},
+		{"writer paused, replica promoted, writer resumes", func() {
+			r.fail(r.writer.Pause, func(old S) { paused = old })
+			r.all.promoted = time.Time{} // a client waits longer for a server that is paused
+		}, "", func() { // all instances have left it: one that has not would read there what is old
+			must(r.t, paused.Resume())
+			<-time.After(3 * time.Second)
+			must(r.t, paused.Kill())
+			r.rejoin(paused)
+		}},
+		{"writer switched over", switchOver, "", nil},
+	}
+}
+
+// losing returns servers of which the replicas lack some orders when one of them is promoted.
+func (r *replicas[S]) losing() *servers {
+	r.all.loses = true
+	lost := func(S) { r.all.nodes = []string{r.replicas[0].URL(), r.writer.URL()} } // the old writer has orders that these lack
+	r.all.faults = []engineFault{{"writer cut off from replicas for 3 s, then killed", r.cutOff(lost), "", nil}}
+	return r.all
 }
 
 // fail has the writer fail, promotes a replica, and does something about the old writer.
-func (r *replicas) fail(how func() error, mend func(old *testbed.MariaDB)) {
+func (r *replicas[S]) fail(how func() error, mend func(old S)) {
 	r.t.Helper()
 	must(r.t, how())
 	old := r.writer
-	writer, other := promote(r.t, r.replicas, r.confirmed)
-	r.writer, r.replicas = writer, []*testbed.MariaDB{other}
+	writer, other := r.promote(r.replicas)
+	r.all.promoted = time.Now()
+	r.writer, r.replicas = writer, []S{other}
 	mend(old)
 }
 
 // rejoin starts a writer that has crashed as a replica.
-func (r *replicas) rejoin(old *testbed.MariaDB) {
+func (r *replicas[S]) rejoin(old S) {
 	r.t.Helper()
-	must(r.t, old.Restart(r.t.Context()))
-	testbedtest.Exec(r.t, old, "SET GLOBAL gtid_slave_pos = @@gtid_binlog_pos")
-	testbedtest.Replicate(r.t, old, r.writer)
+	r.follow(old, r.writer)
 	r.replicas = append(r.replicas, old)
 }
 
 // cutOff stops replication for 3 s, and then the writer.
-func (r *replicas) cutOff(mend func(old *testbed.MariaDB)) func() {
+func (r *replicas[S]) cutOff(mend func(old S)) func() {
 	return func() {
 		for _, replica := range r.replicas {
-			testbedtest.Exec(r.t, replica, "STOP SLAVE IO_THREAD")
+			r.disconnect(replica)
 		}
 		<-time.After(3 * time.Second)
 		r.fail(r.writer.Kill, mend)
@@ -99,7 +132,7 @@ func (r *replicas) cutOff(mend func(old *testbed.MariaDB)) func() {
 func startGroup(t *testing.T) *servers {
 	t.Helper()
 	group := testbedtest.StartGroup(t, newer(t, "mysql-9"))
-	all := serversOf(group.Nodes())
+	all := serversOf("mysql://seller:secret@", group.Nodes())
 	ctx := t.Context()
 	primary := func() *testbed.MariaDB {
 		m, err := group.Primary(ctx)

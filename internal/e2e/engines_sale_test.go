@@ -26,7 +26,8 @@ type midSale struct {
 	client *http.Client
 	stalls *stallDetector
 	stop   func()
-	lossy  bool // an acknowledged order may be gone
+	lossy  bool          // an acknowledged order may be gone
+	waits  time.Duration // for how long a unit is held after its release has been recorded: the COMMIT waits for replicas
 
 	mu      sync.Mutex
 	placed  map[string][]time.Time // by SKU and by instance

@@ -32,6 +32,8 @@ var engines = []engine{
 	{"MySQL 9, one server", startOneMariaDB("mysql-9")},
 	{"MariaDB 11.8, one server", startOneMariaDB("mariadb-11.8")},
 	{"PostgreSQL 17, one server", startOnePostgres},
+	{"PostgreSQL, synchronous", startSynchronous},
+	{"PostgreSQL, asynchronous", startAsyncStandbys},
 }
 
 // servers are those of an engine, or of a lock service, that runs.
@@ -41,8 +43,10 @@ type servers struct {
 	flags      [3][]string // of each instance; default: a Redis
 	strategies []string    // default: exact
 	faults     []engineFault
-	loses      bool // acknowledged orders, if the writer fails
-	usual      int  // faults that happen unless at full size; default: one
+	loses      bool          // acknowledged orders, if the writer fails
+	waits      time.Duration // for how long a COMMIT waits for replicas
+	usual      int           // faults that happen unless at full size; default: one
+	promoted   time.Time     // when a fault was over, and clients could find the new writer
 }
 
 // engineFault is what happens to servers in the middle of a sale.
@@ -80,6 +84,9 @@ func TestSaleOnThreeServers(t *testing.T) {
 // resumes is for how long a SKU may not be sold after a fault. A lease or a session of a client that was cut off may have to expire.
 const resumes = 20 * time.Second
 
+// follows is how long instances take at most to find a writer that has been promoted.
+const follows = 3 * time.Second
+
 // sellThroughFaults returns the rows of the page for an engine.
 func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	t.Helper()
@@ -89,16 +96,24 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	}
 	s := newMidSale(t, openShop(t, all, "--order-ttl", "10s"), all.strategies...)
 	s.mu.Lock()
-	s.lossy = all.loses
+	s.lossy, s.waits = all.loses, all.waits
 	s.mu.Unlock()
 	faults := all.faults[:testbedtest.Size(cmp.Or(all.usual, 1), len(all.faults))]
 	began, gaps := make([]time.Time, len(faults)), make([][]time.Duration, len(faults))
 	for i, f := range faults {
 		s.placesAll(t)
 		began[i] = time.Now()
+		all.promoted = time.Time{}
 		f.do()
 		most := time.Since(began[i]) + resumes
 		s.placesAll(t)
+		if at := all.promoted; !at.IsZero() {
+			took := s.resumed(at)
+			if took > follows+s.stalls.total() {
+				t.Errorf("%s: a SKU was not sold for %v after the promotion, want %v at most", f.name, took, follows)
+			}
+			t.Logf("%s: each SKU was sold again %v after the promotion", f.name, took.Round(time.Millisecond))
+		}
 		gaps[i] = s.gaps(began[i])
 		if longest := slices.Max(gaps[i]); longest > most+s.stalls.total() {
 			t.Errorf("%s: a SKU was not sold for %v, want %v at most", f.name, longest, most)
@@ -209,7 +224,10 @@ func awaitExpiry(t *testing.T, server string) {
 }
 
 // serversOf lists all nodes to each instance, each time beginning with another one.
-func serversOf(nodes []*testbed.MariaDB) *servers {
+func serversOf[S interface {
+	Addr() string
+	URL() string
+}](user string, nodes []S) *servers {
 	all := &servers{}
 	for i, node := range nodes {
 		all.nodes = append(all.nodes, node.URL())
@@ -217,7 +235,7 @@ func serversOf(nodes []*testbed.MariaDB) *servers {
 		for _, n := range slices.Concat(nodes[i:], nodes[:i]) {
 			hosts = append(hosts, n.Addr())
 		}
-		all.databases[i] = "mysql://seller:secret@" + strings.Join(hosts, ",") + "/" + testbed.DefaultDatabase
+		all.databases[i] = user + strings.Join(hosts, ",") + "/" + testbed.DefaultDatabase
 	}
 	return all
 }
@@ -227,7 +245,7 @@ func startGalera(t *testing.T) *servers {
 	t.Helper()
 	nodes := testbedtest.StartGalera(t).Nodes()
 	testbedtest.Exec(t, nodes[0], testbedtest.SellerStatements...)
-	all := serversOf(nodes)
+	all := serversOf("mysql://seller:secret@", nodes)
 	all.faults = []engineFault{
 		{"node killed for 5 s, back by state transfer", func() {
 			must(t, nodes[2].Kill())

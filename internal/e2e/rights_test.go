@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"regexp"
@@ -34,43 +35,16 @@ func TestRightsPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	database, zookeeper := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Tick: deployedTick(t)})
-	parts := map[string]func(t *testing.T, name string, rights []string) (failed string){
-		"SQL `shop migrate`": func(t *testing.T, name string, rights []string) string {
-			t.Helper()
-			code, _, stderr := command(t, "migrate", "--create", "--database", sqlUser(t, database, name, rights))
-			return failedCommand("migrate", code, stderr)
-		},
-		"SQL `shop serve`": func(t *testing.T, name string, rights []string) string {
-			t.Helper()
-			url := sqlUser(t, database, name, rights)
-			migrated(t, strings.Replace(url, name+"@", "root@", 1))
-			return salesFail(t, []string{"conditional", "for-update", "sql-cohort"}, nil, "--database", url)
-		},
-		"SQL `shop doctor`": func(t *testing.T, name string, rights []string) string {
-			t.Helper()
-			url := sqlUser(t, database, name, rights)
-			migrated(t, strings.Replace(url, name+"@", "root@", 1))
-			code, out, stderr := command(t, "doctor", "--database", url)
-			if code == 1 && strings.Contains(out, "denied") {
-				return "doctor"
-			}
-			return strings.TrimSpace(stderr)
-		},
-		"SQL `shop audit`": func(t *testing.T, name string, rights []string) string {
-			t.Helper()
-			url := sqlUser(t, database, name, rights)
-			migrated(t, strings.Replace(url, name+"@", "root@", 1))
-			code, _, stderr := command(t, "audit", "--database", url)
-			return failedCommand("audit", code, stderr)
-		},
+	zookeeper := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Tick: deployedTick(t)})
+	parts := databaseParts(t)
+	maps.Copy(parts, map[string]tryRights{
 		"Redis `shop serve`": redisSales,
 		"etcd `shop serve`":  etcdSales,
 		"ZooKeeper `shop serve`": func(t *testing.T, name string, rights []string) string {
 			t.Helper()
 			return zookeeperSales(t, zookeeper.Addr(), name, rights)
 		},
-	}
+	})
 	rows := rightsOf(string(page))
 	n := 0
 	for of, try := range parts {
@@ -97,6 +71,61 @@ func TestRightsPage(t *testing.T) {
 	}
 	if len(rows) != len(parts) {
 		t.Errorf("the page has rights of %d parts, the test of %d", len(rows), len(parts))
+	}
+}
+
+// tryRights gives a user rights, and returns what fails.
+type tryRights func(t *testing.T, name string, rights []string) (failed string)
+
+// databaseParts are those of a database. SQL is MariaDB and PostgreSQL, at which the same must fail.
+func databaseParts(t *testing.T) map[string]tryRights {
+	t.Helper()
+	database := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	postgres := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{"fsync": "off"}})
+	both := func(try func(t *testing.T, url string) string) tryRights {
+		return func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			url := sqlUser(t, database, name, rights)
+			migrated(t, strings.Replace(url, name+"@", "root@", 1))
+			onMariaDB, onPostgreSQL := try(t, url), try(t, postgresUser(t, postgres, name, append(rights, "USAGE"), true))
+			if onMariaDB != onPostgreSQL {
+				return fmt.Sprintf("MariaDB: %s, PostgreSQL: %s", onMariaDB, onPostgreSQL)
+			}
+			return onMariaDB
+		}
+	}
+	return map[string]tryRights{
+		"MariaDB `shop migrate`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			code, _, stderr := command(t, "migrate", "--create", "--database", sqlUser(t, database, name, rights))
+			return failedCommand("migrate", code, stderr)
+		},
+		"PostgreSQL `shop migrate`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			code, _, stderr := command(t, "migrate", "--create", "--database", postgresUser(t, postgres, name, rights, false))
+			return failedCommand("migrate", code, stderr)
+		},
+		"PostgreSQL `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			return salesFail(t, []string{"conditional"}, nil, "--database", postgresUser(t, postgres, name, append(rights, "SELECT", "INSERT", "UPDATE", "DELETE"), true))
+		},
+		"SQL `shop serve`": both(func(t *testing.T, url string) string {
+			t.Helper()
+			return salesFail(t, []string{"conditional", "for-update", "sql-cohort"}, nil, "--database", url)
+		}),
+		"SQL `shop doctor`": both(func(t *testing.T, url string) string {
+			t.Helper()
+			code, out, stderr := command(t, "doctor", "--database", url)
+			if code == 1 && strings.Contains(out, "denied") {
+				return "doctor"
+			}
+			return strings.TrimSpace(stderr)
+		}),
+		"SQL `shop audit`": both(func(t *testing.T, url string) string {
+			t.Helper()
+			code, _, stderr := command(t, "audit", "--database", url)
+			return failedCommand("audit", code, stderr)
+		}),
 	}
 }
 
@@ -128,7 +157,7 @@ func TestRightsPageHasTheUserOfRedis(t *testing.T) {
 
 // failedCommand returns the name of a command that has failed because a right is missing.
 func failedCommand(name string, code int, stderr string) string {
-	if code == 1 && strings.Contains(stderr, "denied") && strings.Count(stderr, "\n") == 1 {
+	if code == 1 && (strings.Contains(stderr, "denied") || strings.Contains(stderr, "with CREATE on the schema")) && strings.Count(stderr, "\n") == 1 {
 		return name
 	}
 	return strings.TrimSpace(stderr)
@@ -148,6 +177,32 @@ func sqlUser(t *testing.T, m *testbed.MariaDB, name string, rights []string) str
 		}
 	}
 	return strings.Replace(url, "root@", name+"@", 1)
+}
+
+// postgresUser returns the URL of a new database for a new user with rights in it, and with the schema of the program if it is made.
+func postgresUser(t *testing.T, server *testbed.Postgres, name string, rights []string, made bool) string {
+	t.Helper()
+	execAt(t, server, "CREATE ROLE "+name+" LOGIN")
+	execAt(t, server, "CREATE DATABASE "+name)
+	url := strings.TrimSuffix(server.URL(), testbed.DefaultDatabase) + name
+	if made {
+		migrated(t, url)
+	}
+	db := testbedtest.OpenSQL(t, url)
+	statements := []string{"REVOKE ALL ON SCHEMA public FROM PUBLIC"}
+	for _, right := range rights {
+		on := "ALL TABLES IN SCHEMA"
+		if right == "USAGE" || right == "CREATE" {
+			on = "SCHEMA"
+		}
+		statements = append(statements, "GRANT "+right+" ON "+on+" public TO "+name)
+	}
+	for _, statement := range statements {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(statement, err)
+		}
+	}
+	return strings.Replace(url, "shop@", name+"@", 1)
 }
 
 // redisSales is salesFail at a Redis of whose user these are the rights.
