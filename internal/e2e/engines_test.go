@@ -244,7 +244,7 @@ func serversOf[S interface {
 func startGalera(t *testing.T) *servers {
 	t.Helper()
 	nodes := testbedtest.StartGalera(t).Nodes()
-	testbedtest.Exec(t, nodes[0], testbedtest.SellerStatements...)
+	testbedtest.Exec(t, nodes[0], testbed.SellerStatements...)
 	all := serversOf("mysql://seller:secret@", nodes)
 	all.faults = []engineFault{
 		{"node killed for 5 s, back by state transfer", func() {

@@ -10,7 +10,7 @@
 // a server that is running. If a server is not installed, the error is ErrNotInstalled.
 //
 // StartEtcd and StartEtcdCluster start one or three members of etcd, StartZooKeeper and StartZooKeeperEnsemble
-// those of ZooKeeper. StartGalera starts three nodes of MariaDB, each of which accepts writes. StartGroup starts three of MySQL, which
+// those of ZooKeeper. StartGalera starts nodes of MariaDB, each of which accepts writes. StartGroup starts three of MySQL, which
 // elect the one that does. StartSentinel and StartCluster start groups of Redis servers that replace a dead master with
 // its replica. They return when the group can do so.
 //

@@ -13,15 +13,12 @@ import (
 	"strings"
 )
 
-// galeraNodes is how many nodes a cluster has: it works on with two of them.
-const galeraNodes = 3
-
-// Galera is MariaDB on three nodes, each of which accepts writes and replicates them to the others at COMMIT.
+// Galera is MariaDB on several nodes, each of which accepts writes and replicates them to the others at COMMIT.
 type Galera struct{ nodes []*MariaDB }
 
-// StartGalera runs three nodes on free loopback ports and returns when each of them is in step. It needs what
+// StartGalera runs two or three nodes on free loopback ports and returns when each of them is in step. It needs what
 // StartMariaDB needs, the library of the package galera-4, and rsync.
-func StartGalera(ctx context.Context) (*Galera, error) {
+func StartGalera(ctx context.Context, n int) (*Galera, error) {
 	provider, err := locateProvider()
 	if err != nil {
 		return nil, err
@@ -29,11 +26,11 @@ func StartGalera(ctx context.Context) (*Galera, error) {
 	if _, err := locate("rsync"); err != nil {
 		return nil, err
 	}
-	ports, err := freePorts(ctx, 3*galeraNodes)
+	ports, err := freePorts(ctx, 3*n)
 	if err != nil {
 		return nil, err
 	}
-	members := make([]string, galeraNodes)
+	members := make([]string, n)
 	for i := range members {
 		members[i] = loopback(ports[i])
 	}
@@ -42,10 +39,10 @@ func StartGalera(ctx context.Context) (*Galera, error) {
 		vars := map[string]string{
 			"wsrep_on": "ON", "wsrep_provider": provider, "wsrep_node_address": "127.0.0.1", "wsrep_node_name": fmt.Sprintf("node-%d", i+1),
 			"wsrep_cluster_address": "gcomm://" + strings.Join(members[:i], ","), // the first node founds the cluster
-			"wsrep_sst_method":      "rsync", "wsrep_sst_receive_address": loopback(ports[galeraNodes+i]),
+			"wsrep_sst_method":      "rsync", "wsrep_sst_receive_address": loopback(ports[n+i]),
 			"wsrep_sst_donor": []string{"node-2,", "node-3,", "node-2,"}[i], // a donor does not write while it is copied; the first node always does
 			"wsrep_provider_options": fmt.Sprintf("base_port=%d;gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=64M",
-				ports[i], members[i], loopback(ports[2*galeraNodes+i])),
+				ports[i], members[i], loopback(ports[2*n+i])),
 			"binlog_format": "ROW", "innodb_autoinc_lock_mode": "2", "innodb_flush_log_at_trx_commit": "2",
 		}
 		node, err := StartMariaDB(ctx, MariaDBConfig{Vars: vars, galera: true})

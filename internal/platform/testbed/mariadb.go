@@ -42,23 +42,23 @@ type MariaDB struct {
 // StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is root, without a password. It needs mariadbd and mariadb-install-db.
 func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
-	install, err := locate(filepath.Join(cfg.Programs, "mariadb-install-db"))
-	if err != nil {
-		return nil, err
-	}
 	process, err := openProcess(ctx, "mariadb", filepath.Join(cfg.Programs, "mariadbd"), cfg.Dir)
 	if err != nil {
 		return nil, err
 	}
 	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data"), galera: cfg.galera}
 	process.ready = m.ready
-	if err := m.start(ctx, install, cfg); err != nil {
+	if err := m.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, process.Close())
 	}
 	return m, nil
 }
 
-func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) error {
+func (m *MariaDB) start(ctx context.Context, cfg MariaDBConfig) error {
+	install, err := locate(filepath.Join(cfg.Programs, "mariadb-install-db"))
+	if err != nil {
+		return err
+	}
 	// A server that starts removes temporary tables from its tmpdir, those of
 	// another server too, so each has a folder of its own.
 	tmp := filepath.Join(m.folder, "tmp")
@@ -80,7 +80,7 @@ func (m *MariaDB) start(ctx context.Context, install string, cfg MariaDBConfig) 
 			return err
 		}
 	}
-	err := m.startOn(ctx, func(port int) error {
+	err = m.startOn(ctx, func(port int) error {
 		m.addr = loopback(port)
 		m.args = append(cfg.args(port, m.data), "--tmpdir="+tmp)
 		return nil

@@ -66,6 +66,8 @@ func All() []Lab {
 		{Name: "pay-or-expire", Script: runPayOrExpire, worker: payOrExpireWorker},
 		{Name: "retry", Script: runRetry},
 		{Name: "heat", Script: runHeat, worker: heatWorker},
+		{Name: "two-writers", Needs: []string{"mariadbd", "galera-4", "rsync"}, Script: runTwoWriters, worker: orderWorker},
+		{Name: "database-failover", Needs: []string{"mariadbd"}, Script: runDatabaseFailover},
 	}
 	for i := range all {
 		all[i].Number = i + 1

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,6 +33,7 @@ const (
 	outOfStock = "refused: out of stock"
 	staleToken = "refused: the fencing token is stale" //nolint:gosec // no secret
 	changed    = "refused: the row has changed since it was read"
+	overLimit  = "refused: the customer has an open order"
 )
 
 // leaseValid is the value of a point at which a worker considers its lease valid.
@@ -46,7 +48,7 @@ type placing struct {
 
 // orderWorker places one order of one unit, as an instance does: a lease, if the task asks for one, and the transaction of the store.
 // The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its lock may be a textbook lock. Its unlock is "early"
-// for a release before the commit.
+// for a release before the commit. If the task has a customer, the customer may have one open order.
 //
 // The transaction continues when the lease is lost, unlike in the product. So the labs show an unnoticed loss.
 func orderWorker(ctx context.Context, w *Worker) {
@@ -64,7 +66,10 @@ func orderWorker(ctx context.Context, w *Worker) {
 		claim.Fence = p.lease.Fence()
 		p.at(pointLocked, fmt.Sprint(claim.Fence.Token))
 	}
-	request := oneUnit(w.Task["name"], claim.SKU, time.Hour)
+	request := oneUnit(cmp.Or(w.Task["customer"], w.Task["name"]), claim.SKU, time.Hour)
+	if w.Task["customer"] != "" {
+		request.MaxOpen = 1
+	}
 	err := store.Commit(ctx, &order.Batch{Claims: []stock.Claim{claim}, Requests: []*order.Request{request}})
 	if e, ok := errors.AsType[*stock.FencedError](err); ok {
 		p.at(pointFenced, fmt.Sprint(e.Accepted.Token))
@@ -124,6 +129,7 @@ func acquire(ctx context.Context, w *Worker, sku string) *dlock.Lease {
 // outcome names what became of an order.
 func outcome(err error) string {
 	var shortage *stock.ShortageError
+	var limit *order.LimitError
 	switch {
 	case err == nil:
 		return accepted
@@ -133,6 +139,8 @@ func outcome(err error) string {
 		return staleToken
 	case errors.Is(err, stock.ErrConflict):
 		return changed
+	case errors.As(err, &limit):
+		return overLimit
 	}
 	panic(failure{fmt.Errorf("place an order: %w", err)})
 }

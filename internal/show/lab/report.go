@@ -126,7 +126,7 @@ func (l Lab) page(r Result) string {
 }
 
 // singular is how units are called if there is one of them.
-var singular = map[string]string{"units": "unit", "orders": "order", "processes": "process", "customers": "customer", "requests": "request"}
+var singular = map[string]string{"units": "unit", "orders": "order", "processes": "process", "customers": "customer", "requests": "request", "tickets": "ticket", "entries": "entry"}
 
 // String is the figure with its unit.
 func (m Measured) String() string {

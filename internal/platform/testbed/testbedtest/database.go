@@ -70,14 +70,14 @@ func StartMariaDB(t testing.TB, cfg testbed.MariaDBConfig) *testbed.MariaDB {
 // StartGalera starts a Galera cluster of three MariaDB nodes for this test alone.
 func StartGalera(t testing.TB) *testbed.Galera {
 	t.Helper()
-	cluster, err := testbed.StartGalera(t.Context())
+	cluster, err := testbed.StartGalera(t.Context(), 3)
 	return started(t, cluster, err)
 }
 
-// StartGroup starts three MySQL servers with Group Replication for this test alone. They have the user of [SellerStatements].
+// StartGroup starts three MySQL servers with Group Replication for this test alone. They have the user of [testbed.SellerStatements].
 func StartGroup(t testing.TB, programs string) *testbed.Group {
 	t.Helper()
-	group, err := testbed.StartGroup(t.Context(), programs, SellerStatements...)
+	group, err := testbed.StartGroup(t.Context(), programs, testbed.SellerStatements...)
 	return started(t, group, err)
 }
 
