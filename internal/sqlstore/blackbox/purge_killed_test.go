@@ -76,7 +76,7 @@ func killedAt(t *testing.T, url, id string) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	cmd.Wait() //nolint:errcheck // It says that the child was killed.
+	cmd.Wait() // it says that the child was killed
 }
 
 // A process is killed with kill -9 in the second transaction of its purge. The first one has its effect, and the second one has none.
