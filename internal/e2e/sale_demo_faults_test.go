@@ -56,7 +56,7 @@ func TestDemoWithALockServiceThatDies(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 	for _, want := range []string{
-		`(?m)^naive +oversold .* oversold$`, `(?m)^etcd +exact .* (BROKEN|UNDERSOLD)$`, `given up, as no request got`,
+		`(?m)^naive +oversold .* oversold$`, `(?m)^etcd +exact .* (BROKEN|UNDERSOLD)$`, `given up, as\s+no\s+request\s+got`,
 		`(?m)^conditional +exact .* exact$`, `(?m)^--order-ttl 3s +exact .* exact$`, `(?m)^FAILED: a strategy that must be exact was not\.$`,
 	} {
 		if !regexp.MustCompile(want).MatchString(text) {
