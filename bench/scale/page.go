@@ -161,7 +161,7 @@ type Failover struct {
 	Seconds float64 `json:"seconds"`
 }
 
-var failoverRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]*killed[^|]*) \| \d+ \| \d+ \| 0 \| ([0-9.]+) \|$`)
+var failoverRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]*killed[^|]*) \| \d+ \| \d+ \| 0 \| ([0-9. |]+) \|$`)
 
 // PerYear is how often it happens if each server fails once a year: on Galera, each of three has instances.
 func (f Failover) PerYear() float64 {
@@ -178,11 +178,18 @@ func failovers(docs string) (all []Failover, err error) {
 		return nil, err
 	}
 	for _, row := range failoverRow.FindAllStringSubmatch(string(text), -1) {
-		seconds, err := strconv.ParseFloat(row[3], 64)
-		if err != nil {
-			return nil, err
+		longest := 0.0 // of its strategies
+		for text := range strings.SplitSeq(row[3], " | ") {
+			seconds, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return nil, err
+			}
+			longest = max(longest, seconds)
 		}
-		all = append(all, Failover{row[1], row[2], seconds})
+		all = append(all, Failover{row[1], row[2], longest})
+	}
+	if len(all) == 0 {
+		return nil, fmt.Errorf("%s has no failover", engines)
 	}
 	return all, nil
 }

@@ -57,13 +57,13 @@ func TestModelThatMissesHasNoChart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(folder, engines), []byte("| galera | node killed | 9 | 9 | 0 | 6.9 |\n| x | killed | 9 | 8 | 1 | 3.0 |\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(folder, engines), []byte("| galera | node killed | 9 | 9 | 0 | 1.0 | 6.9 | 2.5 |\n| x | killed | 9 | 8 | 1 | 3.0 | 3.0 | 3.0 |\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s := Study{Costs: costs, Predicted: []Prediction{{Load: predicted[0], Error: 0.05}, {Load: predicted[1], Error: -0.15}}}
 	s.Futures = futures(costs, 0.001, 0.01, []int{1})
 	var err error
-	if s.Failovers, err = failovers(folder); err != nil || len(s.Failovers) != 1 {
+	if s.Failovers, err = failovers(folder); err != nil || len(s.Failovers) != 1 || s.Failovers[0].Seconds != 6.9 {
 		t.Fatalf("%+v: %v", s.Failovers, err)
 	}
 	for _, want := range []bool{true, false} {

@@ -136,6 +136,8 @@ func TestBadAddressChangesNothing(t *testing.T) {
 		"unknown":      {"--listen", "no-such-host.invalid:8080"},
 		"admin-listen": {"--listen", "127.0.0.1:0", "--admin-listen", taken.Addr().String()},
 		"one for both": {"--listen", "127.0.0.1:8097", "--admin-listen", "127.0.0.1:8097"},
+		"metrics":      {"--listen", "127.0.0.1:0", "--metrics-listen", taken.Addr().String()},
+		"one for two":  {"--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:8098", "--metrics-listen", "127.0.0.1:8098"},
 	} {
 		code, out, stderr := call(t, noEnv, append([]string{"serve"}, args...)...)
 		address := args[len(args)-1]

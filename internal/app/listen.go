@@ -16,7 +16,8 @@ const listening = "listening on "
 // canListen listens on the addresses of c for a moment and closes them. A bad address so ends the start before a store is opened,
 // which may create a file. A listener that stayed open would keep clients waiting for the stores.
 func canListen(ctx context.Context, c Config) error {
-	for flag, address := range map[string]string{"listen": c.Listen, "admin-listen": c.AdminListen, "metrics-listen": c.MetricsListen} {
+	for _, each := range [][2]string{{"listen", c.Listen}, {"admin-listen", c.AdminListen}, {"metrics-listen", c.MetricsListen}} {
+		flag, address := each[0], each[1]
 		if address == "" {
 			continue
 		}

@@ -43,16 +43,22 @@ func (h *Hold) open(values context.Context, held []Held) *Lease {
 // Grant returns the grant, which must not be changed.
 func (h *Hold) Grant() *Grant { return &h.g }
 
-// start begins the renewals, and opens the validity window. If that has closed already, the loss ends the renewals.
+// start opens the validity window and begins the renewals.
 func (h *Hold) start() {
-	if h.g.Renewer != nil && !h.g.Renewer.Keep(h.values, h) {
+	if h.g.TTL > 0 && !h.Renewed(h.g.Sent, h.g.FirstWindow()) || h.g.Renewer == nil {
+		return
+	}
+	if !h.g.Renewer.Keep(h.values, h) {
 		if h.Lose(&LostError{Reason: Closed}) && h.g.Abandon == nil {
 			go h.Free(h.values) // it is bounded, and nobody waits for it
 		}
 		return
 	}
-	if h.g.TTL > 0 {
-		h.Renewed(h.g.Sent, h.g.FirstWindow())
+	h.mu.Lock()
+	over := h.over
+	h.mu.Unlock()
+	if over != nil { // the window closed in between: renewals would keep for ever what nobody holds
+		h.g.Renewer.Forget(h)
 	}
 }
 

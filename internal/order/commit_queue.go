@@ -224,7 +224,10 @@ func (q *commitQueue) leave(e *entry, why error) error {
 		}
 		return nil
 	}
-	if l.entries = slices.DeleteFunc(l.entries, func(other *entry) bool { return other == e }); len(l.entries) == 0 && l.cancel != nil {
+	if i := slices.Index(l.entries, e); i >= 0 {
+		l.entries = slices.Delete(l.entries, i, i+1)
+	}
+	if len(l.entries) == 0 && l.cancel != nil {
 		l.cancel(why)
 	}
 	return e.verdict(e.over)

@@ -276,8 +276,11 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		trace.WithLinks(links...), trace.WithAttributes(attribute.Int("stock.skus", skus), attribute.Int("stock.orders", orders)))
 	defer func() {
 		for _, p := range parts {
-			mark(span, cmp.Or(p.batch.Err, err))
+			if p.batch.Err != nil {
+				span.AddEvent("left out", trace.WithAttributes(attribute.String("error", p.batch.Err.Error())))
+			}
 		}
+		mark(span, err)
 		span.End()
 	}()
 	ctx, cancel := context.WithCancelCause(ctx)

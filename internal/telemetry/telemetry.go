@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -113,7 +114,11 @@ func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 
 // trace sets up the tracer provider.
 func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, export bool, spans sdktrace.SpanExporter) error {
-	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(res)}
+	limits := sdktrace.NewSpanLimits()
+	if os.Getenv("OTEL_SPAN_LINK_COUNT_LIMIT") == "" {
+		limits.LinkCountLimit = -1 // a transaction has more orders than the 128 of the default
+	}
+	opts := []sdktrace.TracerProviderOption{sdktrace.WithResource(res), sdktrace.WithRawSpanLimits(limits)}
 	switch {
 	case spans != nil:
 		opts = append(opts, sdktrace.WithSyncer(spans))

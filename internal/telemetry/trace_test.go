@@ -184,3 +184,18 @@ func TestWithoutEndpointSpansHaveIDsOnly(t *testing.T) {
 		t.Error("the span is recorded for nobody")
 	}
 }
+
+// A transaction has up to 256 orders, and a link to each.
+func TestSpansKeepManyLinks(t *testing.T) {
+	spans := keep{tracetest.NewInMemoryExporter()}
+	tracer := setup(t, telemetry.Config{Spans: spans}).TracerProvider.Tracer("test")
+	var links []trace.Link
+	for i := range 256 {
+		links = append(links, trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1, byte(i)}, SpanID: trace.SpanID{1}})})
+	}
+	_, span := tracer.Start(t.Context(), "transaction", trace.WithLinks(links...))
+	span.End()
+	if n := len(spans.GetSpans()[0].Links); n != len(links) {
+		t.Errorf("%d links are left of %d", n, len(links))
+	}
+}
