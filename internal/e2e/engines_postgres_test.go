@@ -40,7 +40,7 @@ func startStandbys(t *testing.T, synchronous string) *replicas[*testbed.Postgres
 			continue
 		}
 		for _, setting := range []string{ // in a file, which copies and pg_rewind read
-			"synchronous_standby_names = '" + synchronous + "'", "wal_log_hints = on", "wal_keep_size = '1GB'", "wal_retrieve_retry_interval = '200ms'",
+			"synchronous_standby_names = '" + synchronous + "'", "wal_log_hints = on", "restart_after_crash = off", "wal_keep_size = '1GB'", "wal_retrieve_retry_interval = '200ms'",
 		} {
 			execAt(t, nodes[0], "ALTER SYSTEM SET "+setting)
 		}

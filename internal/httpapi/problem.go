@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
@@ -171,7 +172,9 @@ func (a *api) refuse(c *gin.Context, err error) {
 	if lookupType(p.Type).advice.retryAfter {
 		c.Header("Retry-After", wholeSeconds(retryAfter(err), 1))
 	}
-	p.TraceID = traceID(c)
+	if p.Status != http.StatusConflict { // which is stored for its key, and is the same for each retry
+		p.TraceID = traceID(c)
+	}
 	writeProblem(c, p.Status, p.body())
 }
 

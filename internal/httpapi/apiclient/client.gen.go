@@ -384,7 +384,7 @@ type BodyTooLargeProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -408,7 +408,7 @@ type ConcurrencyLimitProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -432,7 +432,7 @@ type DrainingProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -487,7 +487,7 @@ type ForbiddenProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -511,7 +511,7 @@ type IdempotencyKeyReusedProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -535,7 +535,7 @@ type InternalProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -562,7 +562,7 @@ type InvalidRequestProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -750,7 +750,7 @@ type LockTimeoutProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -774,7 +774,7 @@ type MalformedRequestProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -879,7 +879,7 @@ type NotFoundProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -906,7 +906,7 @@ type OpenOrdersLimitProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -969,7 +969,7 @@ type OrderStateConflictProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1000,7 +1000,7 @@ type OutOfStockProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1027,7 +1027,7 @@ type OutcomeUnknownProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1061,7 +1061,7 @@ type ProblemDetail = string
 // ProblemTitle The kind of problem in words.
 type ProblemTitle = string
 
-// ProblemTraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+// ProblemTraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 type ProblemTraceID = string
 
 // PurchaseLimitProblem The customer would have more units of a SKU than one customer may buy.
@@ -1078,7 +1078,7 @@ type PurchaseLimitProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1107,7 +1107,7 @@ type RateLimitedProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1134,7 +1134,7 @@ type RequestInFlightProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1187,7 +1187,7 @@ type SKUExistsProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1226,7 +1226,7 @@ type StoreUnavailableProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1250,7 +1250,7 @@ type StrategyUnavailableProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1280,7 +1280,7 @@ type TooManyListenersProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1304,7 +1304,7 @@ type UnauthenticatedProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1331,7 +1331,7 @@ type UnknownSKUProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1355,7 +1355,7 @@ type UnknownStrategyProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.
@@ -1379,7 +1379,7 @@ type UnsupportedMediaTypeProblem struct {
 	// Title The kind of problem in words.
 	Title ProblemTitle `json:"title"`
 
-	// TraceID The trace of the request, as in the log. An answer that is repeated for an Idempotency-Key has none.
+	// TraceID The trace of the request, as in the log. A conflict (409) has none, as its answer is the same for each retry.
 	TraceID *ProblemTraceID `json:"trace_id,omitempty"`
 
 	// Type The kind of problem.

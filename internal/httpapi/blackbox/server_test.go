@@ -228,6 +228,10 @@ func TestAnswersNameTheirTrace(t *testing.T) {
 	if want := `"trace_id":"` + trace + `"`; !strings.Contains(string(body), want) {
 		t.Errorf("want %s in %s", want, body)
 	}
+	conflict := newHandler(t, httpapi.Config{Orders: failing(&stock.ShortageError{}), TracerProvider: sdktrace.NewTracerProvider()})
+	if status, header, body := conflict.do(r); status != http.StatusConflict || header.Get("traceresponse") == "" || strings.Contains(string(body), "trace_id") {
+		t.Errorf("a conflict, which is the same for each retry: %d %s", status, body)
+	}
 }
 
 func TestProbesLeaveNoSpans(t *testing.T) {
