@@ -3,19 +3,12 @@ package main
 import (
 	"math"
 	"slices"
+
+	"example.com/shop/bench/throughput"
 )
 
 // processes are those whose time the model has.
 var processes = []string{"load", "shop", "mariadb", "redis"}
-
-func median(values []float64) float64 {
-	values = slices.Sorted(slices.Values(values))
-	n := len(values)
-	if n == 0 {
-		return 0
-	}
-	return (values[(n-1)/2] + values[n/2]) / 2
-}
 
 // rounds returns the costs of each round, by itself.
 func (m Measured) rounds(seconds float64) (all []Costs) {
@@ -43,7 +36,7 @@ func middle(runs []Run, figure func(Run) float64) float64 {
 	for _, r := range runs {
 		values = append(values, figure(r))
 	}
-	return median(values)
+	return throughput.Median(values)
 }
 
 // fit returns the costs that reproduce the runs of the fitted loads. Those of processors are a straight line through
@@ -153,8 +146,8 @@ func (m Measured) predict(c []Costs, loads []Load, seconds float64) (all []Predi
 			}
 		}
 		all = append(all, Prediction{
-			Load: l, Runs: len(ratio), Measured: median(measured), Model: median(model), Error: median(ratio) - 1, Noise: median(noise),
-			Work: median(work), Batch: median(batches), BatchModel: median(modelBatches),
+			Load: l, Runs: len(ratio), Measured: throughput.Median(measured), Model: throughput.Median(model), Error: throughput.Median(ratio) - 1, Noise: throughput.Median(noise),
+			Work: throughput.Median(work), Batch: throughput.Median(batches), BatchModel: throughput.Median(modelBatches),
 		})
 	}
 	return all

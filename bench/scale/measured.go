@@ -122,7 +122,7 @@ func flushed() (float64, error) {
 		}
 		took = append(took, time.Since(began).Seconds()*1000)
 	}
-	return median(took), nil
+	return throughput.Median(took), nil
 }
 
 // once is a run of a load.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+
+	"example.com/shop/bench/throughput"
 )
 
 // Files below the folder of the documentation.
@@ -108,7 +110,7 @@ func (s Study) One(instances, connections, skus int, store string) Run {
 }
 
 // Flush is how many milliseconds the disk takes, the median of the rounds.
-func (s Study) Flush() float64 { return median(s.Flushes) }
+func (s Study) Flush() float64 { return throughput.Median(s.Flushes) }
 
 // Others is how many processors other programs used during a run.
 func (s Study) Others() float64 { return middle(s.Runs, func(r Run) float64 { return r.Others }) }

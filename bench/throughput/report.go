@@ -145,7 +145,7 @@ func over(rounds []Round, of func(Round) float64) float64 {
 	for i, r := range rounds {
 		values[i] = of(r)
 	}
-	return round(median(values), 3)
+	return round(Median(values), 3)
 }
 
 // ratio is the median of the ratios of the rounds.
@@ -157,10 +157,11 @@ func ratio(a, to *Variant) float64 {
 	for i, r := range a.Rounds {
 		values = append(values, r.OrdersPerSecond/to.Rounds[i].OrdersPerSecond)
 	}
-	return round(median(values), 2)
+	return round(Median(values), 2)
 }
 
-func median(values []float64) float64 {
+// Median returns the value in the middle, or what is half way between the two; 0 of none.
+func Median(values []float64) float64 {
 	values = slices.Sorted(slices.Values(values))
 	n := len(values)
 	if n == 0 {

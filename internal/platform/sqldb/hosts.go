@@ -56,8 +56,8 @@ func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
 	return conn, err
 }
 
-// parseServers returns what the URL of one or more servers says, and the URL without secrets. No error repeats a part of rawURL: an
-// unescaped character in the password moves it anywhere.
+// parseServers returns what the URL of one or more servers says, and the URL without secrets. No error repeats a part of
+// rawURL that may be one of a password, in which an unescaped character moves it anywhere.
 func parseServers(rawURL, scheme, port string) (u storeurl.URL, address string, err error) {
 	u, err = storeurl.Parse(rawURL, port)
 	switch {
@@ -134,8 +134,10 @@ type Host struct {
 // Hosts asks all servers of a URL for their roles, at once and for up to 2 s. A URL with one server, or of a file, has none.
 func Hosts(ctx context.Context, rawURL string) []Host {
 	var hosts []host
-	if configs, addresses, _, err := parsePostgres(rawURL); strings.HasPrefix(rawURL, "postgres:") && err == nil {
-		hosts = postgresHosts(configs, addresses, postgresTimeout, nil)
+	if strings.HasPrefix(rawURL, "postgres:") {
+		if configs, addresses, _, err := parsePostgres(rawURL); err == nil {
+			hosts = postgresHosts(configs, addresses, postgresTimeout, nil)
+		}
 	} else if c, addresses, _, err := parseMySQL(rawURL); err == nil {
 		c.Params = map[string]string{mayWrite: mayWriteOnce}
 		if hosts, err = hostsOf(c, addresses); err != nil {

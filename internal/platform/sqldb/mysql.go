@@ -135,6 +135,7 @@ func Hint(err error) string {
 func explained(err error, secure bool) error {
 	class, answered := classify(err)
 	_, network := errors.AsType[net.Error](err)
+	unknown, name := errors.AsType[*net.DNSError](err)
 	_, setting := errors.AsType[settingError](err)
 	number := uint16(0)
 	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok {
@@ -149,9 +150,11 @@ func explained(err error, secure bool) error {
 		hint = "check the name of the database, and that the user has rights in it"
 	case number == 1045, number == 3159, postgres && class == Denied:
 		hint = "check the user, the password, and whether the server demands tls-ca=FILE, or tls-cert=FILE and tls-key=FILE too"
+	case name && unknown.IsNotFound:
+		hint = "check the name of the host"
 	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
 		hint = "switch TLS on in the server, or take its parameters out of the URL"
-	case answered, network, setting, hint != "":
+	case answered, network, setting, hint != "", errors.Is(err, context.Canceled):
 	case secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"
 	case class != Lost:

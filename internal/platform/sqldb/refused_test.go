@@ -29,6 +29,8 @@ func TestDatabaseThatCannotBeOpened(t *testing.T) {
 		as("guarded:secret2", at) + ",127.0.0.1:1/shop":                     "check the user, the password, and whether",
 		"postgres://shop:secret2@" + host + ",127.0.0.1:1/" + name:          "check the user, the password, and whether",
 		"postgres://shop:secret2@127.0.0.1:1," + secure:                     "check the user, the password, and whether",
+		"mysql://root@no-such-host.invalid:3306/shop":                       "check the name of the host",
+		"postgres://shop:secret2@no-such-host.invalid/shop":                 "check the name of the host",
 		postgres + "?sslmode=disable":                                       "unknown parameter sslmode: want tls=true, tls-ca=FILE, or tls-cert=FILE and tls-key=FILE",
 		mysql + "?charset=utf8":                                             "unknown parameter charset: want",
 		"postgres://shop:a@b/c?secret2=d@" + secure:                         "want postgres://USER:PASSWORD@HOST",
