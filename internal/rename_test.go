@@ -16,6 +16,13 @@ func TestRenameModule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, dir := range []string{root, filepath.Join(root, "bench")} { // what tests import is downloaded now: the clone has no proxy
+		list := exec.CommandContext(t.Context(), "go", "list", "-test", "./...")
+		list.Dir = dir
+		if err := list.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
 	const renamed, old = "github.com/acme/stock-shop", "example.com/shop"
 	dir := filepath.Join(t.TempDir(), "clone")
 	in(t, t.TempDir(), "git clone -q '"+root+"' '"+dir+"'")
