@@ -148,6 +148,7 @@ gen: ## Generate code from the API description and its tables, and the reference
 	go test ./internal -run TestPackagesPage -count=1 -update
 	go test ./internal/dlock -run TestFaultTables -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
+	go test ./internal/show/lab -run TestEachLabHasItsPage -count=1 -update
 
 .PHONY: order-path
 order-path: ## Measure which code an order runs, and write the table of docs/architecture.md; takes a minute.
@@ -155,7 +156,7 @@ order-path: ## Measure which code an order runs, and write the table of docs/arc
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md docs/labs docs/bibliography.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.

@@ -14,9 +14,8 @@ type Lab struct {
 	Number int    `json:"number"`
 	Name   string `json:"name"` // for the command line
 	Words
-	Links     []Link    `json:"links"` // to the code of the cure, and to its test
-	Exercises [3]string `json:"exercises"`
-	Needs     []string  `json:"needs,omitempty"` // servers: if one is not installed, a run is inconclusive
+	Links []Link   `json:"links"`           // to the code of the cure, and to its test
+	Needs []string `json:"needs,omitempty"` // servers: if one is not installed, a run is inconclusive
 
 	Script func(ctx context.Context, r *Run) `json:"-"` // see [attempt]
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -32,9 +33,13 @@ func (l Lab) Report(w io.Writer, r Result) {
 	for _, link := range l.Links {
 		fmt.Fprintf(w, "          %s: %s\n", link.Text, link.Path)
 	}
-	fmt.Fprintln(w, "Exercises")
+	fmt.Fprintln(w, "Read")
+	for _, r := range l.Read {
+		fmt.Fprintf(w, "  %s\n      %s\n      %s\n", r.Work, r.Address, fill(r.Claim, 6))
+	}
+	fmt.Fprintf(w, "Exercises (docs/labs/solutions/%s.md)\n", l.File())
 	for i, e := range l.Exercises {
-		fmt.Fprintf(w, "  %d. %s\n", i+1, fill(e, 5))
+		fmt.Fprintf(w, "  %d. %s\n", i+1, fill(fmt.Sprintf("(%s, %d min, %s) %s", e.Level, e.Minutes, e.Begin, e.Text), 5))
 	}
 }
 
@@ -91,13 +96,48 @@ func (l Lab) Write(folder string, r Result) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(folder, l.File()+".md"), []byte(l.page(r)), 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile(filepath.Join(folder, l.File()+".md"), []byte(l.page(l.happened(r))), 0o644) //nolint:gosec // for everybody to read
 }
 
-func (l Lab) page(r Result) string {
+const (
+	runBegins = "```\n\n!["
+	runEnds   = "\n## Why\n"
+)
+
+// Refresh returns the page of a lab with the texts of today, and the run that it shows.
+func (l Lab) Refresh(page string) (string, error) {
+	_, run, begins := strings.Cut(page, runBegins)
+	run, _, ends := strings.Cut(run, runEnds)
+	if !begins || !ends {
+		return "", fmt.Errorf("the page of %s shows no run", l.Name)
+	}
+	return l.page("![" + run), nil
+}
+
+// page is the page of a lab with what happened in a run.
+func (l Lab) page(happened string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Lab %d: %s\n\n", l.Number, l.Title)
-	fmt.Fprintf(&b, "**Question.** %s\n\n**Expect.** %s\n\n```\ngo run ./cmd/shop lab run %s\n```\n\n", l.Question, l.Expect, l.Name)
+	fmt.Fprintf(&b, "**Question.** %s\n\n**Expect.** %s\n\n```\ngo run ./cmd/shop lab run %s\n%s%s%s", l.Question, l.Expect, l.Name, strings.TrimSuffix(runBegins, "!["), happened, runEnds)
+	fmt.Fprintf(&b, "\n%s\n\n## The cure\n\n%s\n\n", l.Why, l.Cure)
+	for _, link := range l.Links {
+		fmt.Fprintf(&b, "- [%s](../../%s)\n", link.Text, link.Path)
+	}
+	b.WriteString("\n## Read\n\n")
+	for _, r := range l.Read {
+		fmt.Fprintf(&b, "- %s: [%s](%s), %s. %s\n", r.Author, r.Title, r.Address, r.Year, r.Claim)
+	}
+	fmt.Fprintf(&b, "\nVenues are in the [bibliography](../bibliography.md).\n\n## Exercises\n\n")
+	for i, e := range l.Exercises {
+		fmt.Fprintf(&b, "%d. *%s, %d min, begin with `%s`.* %s\n", i+1, e.Level, e.Minutes, e.Begin, e.Text)
+	}
+	fmt.Fprintf(&b, "\n[Solutions](solutions/%s.md)\n", l.File())
+	return b.String()
+}
+
+// happened is what the page shows of a run.
+func (l Lab) happened(r Result) string {
+	var b strings.Builder
 	if r.Picture != nil {
 		fmt.Fprintf(&b, "![%s](%s.svg)\n\n", r.Picture.Title, l.File())
 	}
@@ -113,15 +153,7 @@ func (l Lab) page(r Result) string {
 		}
 		b.WriteByte('\n')
 	}
-	fmt.Fprintf(&b, "Verdict: **%s**%s\n\n```\n%s\n```\n\n", r.Verdict, reason(r), strings.Join(r.findings(), "\n"))
-	fmt.Fprintf(&b, "## Why\n\n%s\n\n## The cure\n\n%s\n\n", l.Why, l.Cure)
-	for _, link := range l.Links {
-		fmt.Fprintf(&b, "- [%s](../../%s)\n", link.Text, link.Path)
-	}
-	b.WriteString("\n## Exercises\n\n")
-	for i, e := range l.Exercises {
-		fmt.Fprintf(&b, "%d. %s\n", i+1, e)
-	}
+	fmt.Fprintf(&b, "Verdict: **%s**%s\n\n```\n%s\n```\n", r.Verdict, reason(r), strings.Join(r.findings(), "\n"))
 	return b.String()
 }
 
@@ -140,13 +172,35 @@ func (m Measured) String() string {
 // String is the step as one line.
 func (e Event) String() string { return fmt.Sprintf("%8.1f ms  %s", e.At, e.Text) }
 
-// WriteIndex writes the page that lists all labs.
-func WriteIndex(folder string) error {
+// Index is the page that lists all labs.
+func Index() string {
 	var b strings.Builder
 	b.WriteString("# Labs\n\nEach lab answers one question with a run on real processes and servers, a picture and a verdict. Run one with\n" +
 		"`go run ./cmd/shop lab run NAME`. A lab takes less than 30 s. Labs use Redis and MariaDB if they are installed (`make servers`). Without a server that\nit needs, a lab is inconclusive. `make labs` runs all of them and writes these pages. `go run ./cmd/shop lab` runs\nthem in the browser, step by step.\n\n| | name | lab | question | needs |\n|---:|---|---|---|---|\n")
 	for _, l := range All() {
 		fmt.Fprintf(&b, "| %d | `%s` | [%s](%s.md) | %s | %s |\n", l.Number, l.Name, l.Title, l.File(), l.Question, strings.Join(l.Needs, ", "))
 	}
-	return os.WriteFile(filepath.Join(folder, "index.md"), []byte(b.String()), 0o644) //nolint:gosec // for everybody to read
+	return b.String()
+}
+
+// WriteIndex writes the page that lists all labs.
+func WriteIndex(folder string) error {
+	return os.WriteFile(filepath.Join(folder, "index.md"), []byte(Index()), 0o644) //nolint:gosec // for everybody to read
+}
+
+// BibliographyPage is the page docs/bibliography.md.
+func BibliographyPage() string {
+	var b strings.Builder
+	b.WriteString("# Bibliography\n\nThe labs cite these works. Each lab says in a sentence what a work claims, and where the lab agrees. `make gen` writes this page.\n\n" +
+		"| author | title | venue | year | labs |\n|---|---|---|---:|---|\n")
+	for _, w := range bibliography {
+		var citing []string
+		for _, l := range All() {
+			if slices.ContainsFunc(l.Read, func(r Reading) bool { return r.Key == w.Key }) {
+				citing = append(citing, fmt.Sprintf("[%d](labs/%s.md)", l.Number, l.File()))
+			}
+		}
+		fmt.Fprintf(&b, "| %s | [%s](%s) | %s | %s | %s |\n", w.Author, w.Title, w.Address, w.Venue, w.Year, strings.Join(citing, ", "))
+	}
+	return b.String()
 }

@@ -31,5 +31,6 @@ function Verdict({lab, words, result}) {
     <ul class="findings" lang="en">${(result.effects ?? []).map(finding('effect'))}${(result.cures ?? []).map(finding('cure'))}</ul>
     <h3>${t('why')}</h3><p class="why">${words.why}</p><h3>${t('cure')}</h3><p class="why">${words.cure}</p>
     <h3>${t('inTheCode')}</h3><ul lang="en">${lab.links.map((l) => html`<li key=${l.path}>${l.text}: <code>${l.path}</code></li>`)}</ul>
-    <h3>${t('exercises')}</h3><ol lang="en">${lab.exercises.map((e) => html`<li key=${e}>${e}</li>`)}</ol>`;
+    <h3>${t('read')}</h3><ul>${words.read.map((r) => html`<li key=${r.key}><a href=${r.address}>${r.author}: ${r.title}</a>, ${r.year}. ${r.claim}</li>`)}</ul>
+    <h3>${t('exercises')}</h3><ol>${words.exercises.map((e) => html`<li key=${e.text}>(${e.level}, ${t('minutes', e.minutes)}, <code>${e.begin}</code>) ${e.text}</li>`)}</ol>`;
 }

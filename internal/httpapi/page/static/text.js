@@ -25,7 +25,7 @@ const texts = {
   delays: [(n) => `Delay from expiry to release, ${n} orders`, (n) => `到期到释放的延迟，${n} 个订单`], early: ['early', '提前'],
   unpaid: ['Place 100 unpaid orders', '下 100 个不付款的订单'], sayUnpaid: ['They expire after 10 s, and all instances release their units', '10 秒后到期，由所有实例释放库存'],
   permitsInUse: [(inUse, permits, waiting) => `${permits ? `permits ${inUse} of ${permits}` : 'no limit'} · wait list ${waiting}`, (inUse, permits, waiting) => `${permits ? `许可 ${inUse}/${permits}` : '无上限'} · 排队 ${waiting}`], degraded: ['without Redis: own share', '无 Redis：使用自己的份额'],
-  labs: ['Labs', '实验'], run: ['Run', '运行'], runLab: [(title) => `Run the lab: ${title}`, (title) => `运行实验：${title}`], expect: ['Expect', '预期'], why: ['Why', '原因'], cure: ['Cure', '解决'], byCommand: ['By command', '命令'], inTheCode: ['In the code', '代码'], exercises: ['Exercises', '练习'], chooseLab: ['Choose a question', '选择一个问题'],
+  labs: ['Labs', '实验'], run: ['Run', '运行'], runLab: [(title) => `Run the lab: ${title}`, (title) => `运行实验：${title}`], expect: ['Expect', '预期'], why: ['Why', '原因'], cure: ['Cure', '解决'], byCommand: ['By command', '命令'], inTheCode: ['In the code', '代码'], exercises: ['Exercises', '练习'], read: ['Read', '阅读'], minutes: [(n) => `${n} min`, (n) => `${n} 分钟`], chooseLab: ['Choose a question', '选择一个问题'],
   shown: ['shown', '已证实'], 'not shown': ['not shown', '未证实'], inconclusive: ['inconclusive', '无结论'], runningLab: ['running', '运行中'],
   walk: ['Steps of the run', '运行步骤'], fromStart: ['From the question', '从问题开始'], previous: ['Previous', '上一步'], next: ['Next', '下一步'],
   question: ['Question', '问题'], verdict: ['Verdict', '结论'], stepOf: [(n, of) => `Step ${n} of ${of}`, (n, of) => `第 ${n} 步，共 ${of} 步`],
