@@ -35,7 +35,7 @@ GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
 # Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. They come last, with the machine for
 # themselves: some measure what a service does under overload.
-.PHONY: test-redislock test-rest test-e2e test-bench
+.PHONY: test-redislock test-rest test-e2e test-bench test-deployments
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
@@ -45,11 +45,13 @@ test-e2e:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
+test-deployments:
+	cd deployments && go test -vet=off -count=1 ./...
 
 .PHONY: test
 test: servers ## Run every test against real servers, with the race detector.
 	go build $(RACE) ./...
-	{ $(MAKE) test-redislock && $(MAKE) test-bench; } & beside=$$!; \
+	{ $(MAKE) test-redislock && $(MAKE) test-bench test-deployments; } & beside=$$!; \
 	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
 	$(MAKE) test-e2e
 
@@ -112,9 +114,9 @@ prose: .bin/vale ## Check the words of texts, comments and help: errors and warn
 lint: .bin/vale ## Check style, import direction, words and module files.
 	tools/prose.sh
 	$(LINT) run ./...
-	cd bench && go tool -modfile=../tools/go.mod golangci-lint run ./...
-	for dir in . bench; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
-	for dir in . tools tools/vale loadtest bench; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	for dir in bench deployments; do (cd $$dir && go tool -modfile=../tools/go.mod golangci-lint run ./...) || exit 1; done
+	for dir in . bench deployments; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
+	for dir in . tools tools/vale loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 API         := internal/httpapi/openapi.yaml
 API_MODULES := tools/openapi/node_modules/.package-lock.json

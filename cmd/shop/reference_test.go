@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -133,6 +134,9 @@ var composeVariables = []cli.Variable{
 	{Name: "SHOP_VERSION", Meaning: "Build the images with this version; default the version of the Go module"},
 	{Name: "SHOP_DATABASE_PASSWORD", Meaning: "Use this password of the database user shop; default shop"},
 	{Name: "SHOP_DATABASE_ROOT_PASSWORD", Meaning: "Use this password of the database user root; default root"},
+	{Name: "SHOP_REDLOCK", Meaning: "Give the instances these servers of Redlock; default none, deployments/locks.env has those of the stack"},
+	{Name: "SHOP_ZOOKEEPER", Meaning: "The same for ZooKeeper"},
+	{Name: "SHOP_ETCD", Meaning: "The same for etcd"},
 	{Name: "OUT", Meaning: "Write the reports of the load test to this folder of its container; default none"},
 	{Name: "GOPROXY", Meaning: "Download Go modules from this proxy while images are built"},
 }
@@ -210,7 +214,7 @@ func serveTables(b *bytes.Buffer, p *cobra.Command) {
 	}
 }
 
-// TestVariablesOfComposeAreListed: those that the file interpolates, and instances get only variables of flags.
+// TestVariablesOfComposeAreListed: those that the file interpolates.
 func TestVariablesOfComposeAreListed(t *testing.T) {
 	t.Parallel()
 	file, err := os.ReadFile("../../deployments/docker-compose.yml")
@@ -229,19 +233,37 @@ func TestVariablesOfComposeAreListed(t *testing.T) {
 	if read = slices.Compact(read); !slices.Equal(listed, read) {
 		t.Errorf("the file reads %q, listed are %q", read, listed)
 	}
+}
+
+// TestVariablesOfDeploymentsAreThoseOfFlags: containers of Compose and Kubernetes get no others.
+func TestVariablesOfDeploymentsAreThoseOfFlags(t *testing.T) {
+	t.Parallel()
 	known := map[string]bool{}
 	for _, p := range everyCommand() {
 		for _, fl := range cli.FlagsOf(p) {
 			known[fl.Variable] = true
 		}
 	}
-	set := regexp.MustCompile(`(?m)^\s+(SHOP_[A-Z_]+):`).FindAllStringSubmatch(string(file), -1)
-	for _, m := range set {
-		if !known[m[1]] {
-			t.Errorf("no flag has the variable %s", m[1])
+	set := map[string]int{}
+	err := filepath.WalkDir("../../deployments", func(path string, _ os.DirEntry, err error) error {
+		if err != nil || !slices.Contains([]string{".yml", ".yaml"}, filepath.Ext(path)) {
+			return err
 		}
+		text, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`(?m)(?:^\s+|name: )(SHOP_[A-Z_]+)\b`).FindAllStringSubmatch(string(text), -1) {
+			set[path]++
+			if !known[m[1]] {
+				t.Errorf("%s: no flag has the variable %s", path, m[1])
+			}
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(set) < 5 {
-		t.Errorf("only %d variables of instances were found", len(set))
+	for _, path := range []string{"../../deployments/docker-compose.yml", "../../deployments/kubernetes/base/deployment.yaml"} {
+		if set[path] < 5 {
+			t.Errorf("only %d variables of instances were found in %s", set[path], path)
+		}
 	}
 }
