@@ -150,7 +150,7 @@ type sources map[string]string
 func readSources(t *testing.T) sources {
 	t.Helper()
 	s := make(sources)
-	for _, top := range []string{"cmd", "internal", "bench"} {
+	for _, top := range []string{"cmd", "internal", "bench", "deployments"} {
 		err := filepath.WalkDir(filepath.Join(root, top), func(path string, d os.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

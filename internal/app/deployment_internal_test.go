@@ -106,13 +106,47 @@ func TestDeploymentIsBounded(t *testing.T) {
 	if got := d.Services["mariadb"].Environment; got["MARIADB_RANDOM_ROOT_PASSWORD"] != "" {
 		t.Error("MariaDB prints the password of root into its log")
 	}
-	// The longest stop of an instance: the queue drains alongside the requests.
-	if took, grace := drainWait+stopTimeout+cutTimeout+timersDrain+5*time.Second, d.Services["shop"].Grace; grace < took+10*time.Second {
-		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
-	}
+	graceCovers(t, d.Services["shop"].Grace)
 	if !slices.Contains(d.Services["mariadb"].Command, "--max-connections=700") || !strings.Contains(file(t, "haproxy.cfg"), "server-template shop- 16 ") {
 		t.Error("16 instances with 38 connections each need more than 608")
 	}
+}
+
+// graceCovers fails the test unless grace is longer than an instance takes to stop.
+func graceCovers(t *testing.T, grace time.Duration) {
+	t.Helper()
+	// The longest stop: the queue drains alongside the requests.
+	if took := drainWait + stopTimeout + cutTimeout + timersDrain + 5*time.Second; grace < took+10*time.Second {
+		t.Errorf("an instance that takes %v to stop is killed after %v", took, grace)
+	}
+}
+
+// TestKubernetesWaitsForTheDrain: the period counts from before the sleep.
+func TestKubernetesWaitsForTheDrain(t *testing.T) {
+	t.Parallel()
+	var d struct {
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Grace      int `yaml:"terminationGracePeriodSeconds"`
+					Containers []struct {
+						Lifecycle struct {
+							PreStop struct{ Sleep struct{ Seconds int } } `yaml:"preStop"`
+						}
+					}
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal([]byte(file(t, "kubernetes/base/deployment.yaml")), &d); err != nil {
+		t.Fatal(err)
+	}
+	pod := d.Spec.Template.Spec
+	sleep := pod.Containers[0].Lifecycle.PreStop.Sleep.Seconds
+	if sleep == 0 {
+		t.Error("an instance stops while clients are still sent to it")
+	}
+	graceCovers(t, time.Duration(pod.Grace-sleep)*time.Second)
 }
 
 // TestImageIsWhatMakeBuilds compares the Dockerfile with the Makefile.
