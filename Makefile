@@ -147,7 +147,7 @@ fmt: ## Format the code.
 gen: ## Generate code from the API description and its tables, and the reference pages from the code.
 	go test ./internal/httpapi -run TestSpecificationHasTheProblemTable -count=1 -update
 	go generate ./internal/...
-	go test ./internal -run TestPackagesPage -count=1 -update
+	go test ./internal -run 'TestPackagesPage|TestTelemetrySchema' -count=1 -update
 	go test ./internal/dlock -run TestFaultTables -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
 	go test ./internal/show/lab -run TestEachLabHasItsPage -count=1 -update
@@ -158,7 +158,7 @@ order-path: ## Measure which code an order runs, and write the table of docs/arc
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md docs/labs docs/bibliography.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/metrics.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md docs/labs docs/bibliography.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.

@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write docs/packages.md")
+var update = flag.Bool("update", false, "write docs/packages.md, docs/reference/metrics.md and the instruments of the schema")
 
 const packagesPage = "../docs/packages.md"
 

@@ -127,7 +127,7 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 	meters := i.tel.MeterProvider
 	audit := func(ctx context.Context) ([]stock.Audit, error) { return i.stocks.AuditRecent(ctx, "") }
 	i.audits, err = telemetry.WatchOversold(meters, audit)
-	return errors.Join(err, i.limits.watch(meters), telemetry.WatchAdaptiveLimit(meters, i.orders.Usable),
+	return errors.Join(err, i.limits.watch(meters), i.breakers.watch(meters), telemetry.WatchCluster(meters, i.node.lead.leads, i.node.size), telemetry.WatchAdaptiveLimit(meters, i.orders.Usable),
 		telemetry.WatchEvents(meters, i.published.Stats, i.published.feed.Stats))
 }
 

@@ -2,15 +2,18 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/breaker"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/telemetry"
 )
 
 // breakers are the circuit breakers of the configured lock services, without the database.
@@ -50,6 +53,15 @@ func withBreakers(raw stock.Lockers, c Config, log *slog.Logger) (stock.Lockers,
 		}
 	}
 	return raw, all
+}
+
+// watch makes a metric of each.
+func (all breakers) watch(mp metric.MeterProvider) error {
+	var errs []error
+	for _, b := range all {
+		errs = append(errs, telemetry.WatchBreaker(mp, b.Name(), b.Unavailable))
+	}
+	return errors.Join(errs...)
 }
 
 // probe probes all services concurrently.

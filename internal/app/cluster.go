@@ -177,6 +177,13 @@ func (n *node) listed() bool {
 	return slices.ContainsFunc(n.view.Members, func(m cluster.Member) bool { return m.Name == n.self.Name })
 }
 
+// size returns how many members there are, as last read.
+func (n *node) size() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.view.Members)
+}
+
 // Members implements [httpapi.Cluster].
 func (n *node) Members() ([]cluster.Member, cluster.Leader, error) {
 	n.mu.Lock()

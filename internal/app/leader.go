@@ -41,6 +41,13 @@ func (l *leadership) begin(term *cluster.Term) {
 	l.term = term
 }
 
+// leads reports whether this instance leads.
+func (l *leadership) leads() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.term != nil
+}
+
 // publish publishes to all instances who leads. Only a surviving instance publishes the end of a term.
 func (l *leadership) publish(term *cluster.Term, ended bool) {
 	if l.events != nil {

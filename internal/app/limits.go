@@ -86,6 +86,9 @@ func (l limits) watch(mp metric.MeterProvider) error {
 	if l.permits != nil {
 		errs = append(errs, telemetry.WatchPermits(mp, l.permits.Stats))
 	}
+	if l.rates != nil {
+		errs = append(errs, telemetry.WatchRates(mp, l.rates.Refused))
+	}
 	if l.waitlist != nil {
 		errs = append(errs, telemetry.WatchWaitlist(mp, l.waitlist.Waiting))
 	}

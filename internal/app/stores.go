@@ -64,6 +64,9 @@ func openStoreNow(ctx context.Context, c Config, tel *telemetry.Telemetry) (*sql
 	if err != nil {
 		return nil, err
 	}
+	if err := telemetry.WatchDatabase(tel.MeterProvider, store.Pools); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	migrating, stop := context.WithTimeout(ctx, migrateTimeout)
 	defer stop()
 	if err := store.Migrate(migrating); err != nil {

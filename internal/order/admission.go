@@ -84,7 +84,7 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
 	}
 	leaves = append(leaves, leaveSKUs)
-	_, leaveServices, err := s.services.enter(services, max(1, share-share/4), ErrConcurrencyLimit)
+	_, leaveServices, err := s.services.enter(services, max(1, share-share/4), ErrServiceCrowded)
 	if err != nil {
 		s.overload.refused()
 		return nil, fmt.Errorf("%w: %w", err, s.permits.Refuse())
@@ -108,7 +108,7 @@ func (s *Service) enter(e *entry) (leave func(), err error) {
 	}
 	if joins := others > 0 && len(e.offers) == 1 && e.offers[0].Strategy.Cohort; !joins {
 		if !enter(&s.overload, others == 0, p.Permits, shares) {
-			return nil, s.permits.Refuse()
+			return nil, fmt.Errorf("%w: %w", ErrOverloaded, s.permits.Refuse())
 		}
 		e.flight = e.flights[len(e.flights)-1]
 	}

@@ -89,6 +89,7 @@ type entry struct {
 	*Request // a copy of the caller's: the transaction may continue after the caller has left
 
 	ctx     context.Context //nolint:containedctx // That of Place: its trace and its deadline.
+	arrived time.Time       // zero after its first transaction has begun
 	offers  []stock.Offer
 	lockBy  time.Time  // until when it waits for locks; zero: as long as ctx allows
 	lag     tokenLag   // of its SKU's lock service
@@ -133,6 +134,7 @@ func (q *commitQueue) do(e *entry) error {
 	if waiting.Err() != nil {
 		return context.Cause(waiting)
 	}
+	e.arrived = time.Now()
 	if err := q.join(e); err != nil {
 		return err
 	}

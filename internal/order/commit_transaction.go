@@ -257,10 +257,15 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	batches, skus, orders := make([]*Batch, len(parts)), 0, 0
 	of := trace.SpanContextFromContext(parts[0].entries[0].ctx)
 	var links []trace.Link
+	began := time.Now()
 	for i, p := range parts {
 		p.batch = &Batch{Claims: p.unit.claims, Bounded: p.unit.bounded()}
 		for _, e := range p.entries {
 			p.batch.Requests = append(p.batch.Requests, e.Request)
+			if !e.arrived.IsZero() {
+				q.observer.Waited(e.ctx, began.Sub(e.arrived))
+				e.arrived = time.Time{}
+			}
 			switch s := trace.SpanContextFromContext(e.ctx); {
 			case !s.IsSampled() || s.Equal(of):
 			case !of.IsSampled():
@@ -283,6 +288,7 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		mark(span, err)
 		span.End()
 	}()
+	q.observer.Committing(ctx, orders)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var left atomic.Int64

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/sqlstore"
@@ -19,7 +20,11 @@ type retries struct {
 	placed  int     // guarded by mu
 }
 
-func (r *retries) Placed(context.Context, error) {
+func (r *retries) Committing(context.Context, int) {}
+
+func (r *retries) Waited(context.Context, time.Duration) {}
+
+func (r *retries) Placed(context.Context, string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.placed++

@@ -44,6 +44,14 @@ var ErrConcurrencyLimit = permits.ErrConcurrencyLimit
 // [ErrConcurrencyLimit].
 var ErrCrowded = fmt.Errorf("order: too many orders of one SKU at once: %w", ErrConcurrencyLimit)
 
+// ErrServiceCrowded means that too many orders that need one lock service are in flight at this instance. The order had no
+// effect. It matches [ErrConcurrencyLimit].
+var ErrServiceCrowded = fmt.Errorf("order: too many orders of one lock service at once: %w", ErrConcurrencyLimit)
+
+// ErrOverloaded means that as many orders are in flight at this instance as it can serve at once, by its measurements. The order
+// had no effect. It matches [ErrConcurrencyLimit].
+var ErrOverloaded = fmt.Errorf("order: the instance is overloaded: %w", ErrConcurrencyLimit)
+
 // ErrCustomerBusy means that the transaction of another order of this customer has locked the customer's row. The order
 // had no effect. It matches [stock.ErrBusy].
 var ErrCustomerBusy = fmt.Errorf("order: another order of the customer is being placed: %w", stock.ErrBusy)
@@ -60,23 +68,24 @@ var ErrQueued = errors.New("order: queued")
 // once, with [ErrNotWaiting] alongside the shortage. An order that was put into the queue is returned as [Queued].
 //
 // Errors: [ErrInvalid], [*UnknownSKUError], [stock.ErrStrategyUnavailable], [*stock.ShortageError], [*LimitError], those of [idempotency],
-// [ErrConcurrencyLimit], [ErrCrowded], [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of ctx's end.
+// [ErrConcurrencyLimit], [ErrCrowded], [ErrServiceCrowded], [ErrOverloaded], [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of ctx's end.
 // After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and comes with the id that the order would have.
 func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(p.Items))))
 	defer span.End()
+	var items []Item
 	defer func() {
 		mark(span, err)
+		outcome := err
 		if err == nil && o.Status == Queued {
-			s.observer.Placed(ctx, ErrQueued)
-			return
+			outcome = ErrQueued
 		}
-		s.observer.Placed(ctx, err)
+		s.observer.Placed(ctx, s.offers.strategy(items), outcome)
 	}()
 	if !party.ValidID(p.Customer) {
 		return Order{}, fmt.Errorf("%w: customer id %q", ErrInvalid, p.Customer)
 	}
-	items, err := merge(p.Items)
+	items, err = merge(p.Items)
 	if err != nil {
 		return Order{}, err
 	}

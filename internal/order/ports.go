@@ -175,8 +175,15 @@ type Waitlist interface {
 
 // Observer receives what happens to orders. Its methods must not block.
 type Observer interface {
-	// Placed is called once per order that was asked for, with how it ended.
-	Placed(ctx context.Context, err error)
+	// Placed is called once per order that was asked for, with how it ended. strategy is that of its SKUs, "mixed" if they have
+	// several, or empty if one is unknown.
+	Placed(ctx context.Context, strategy string, err error)
+
+	// Committing is called when a transaction with so many orders begins.
+	Committing(ctx context.Context, orders int)
+
+	// Waited is called with the time from the arrival of an order in the commit queue to its first transaction.
+	Waited(ctx context.Context, d time.Duration)
 
 	// Retried is called when an attempt was refused and is made again. reason
 	// is [dlock.ErrFenced], [dlock.ErrLost] or [stock.ErrConflict].
@@ -204,7 +211,11 @@ type Publisher interface {
 // discard is an [Observer] and a [Publisher] that does nothing.
 type discard struct{}
 
-func (discard) Placed(context.Context, error) {}
+func (discard) Placed(context.Context, string, error) {}
+
+func (discard) Committing(context.Context, int) {}
+
+func (discard) Waited(context.Context, time.Duration) {}
 
 func (discard) Retried(context.Context, error) {}
 

@@ -72,7 +72,7 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 	_, moved := errors.AsType[*StateError](err)
 	switch {
 	case err == nil:
-		s.observer.Placed(ctx, nil)
+		s.observer.Placed(ctx, s.offers.strategy(o.Items), nil)
 		return timeout.Committed(), nil
 	case moved:
 		return timeout.Done(), nil
@@ -113,6 +113,6 @@ func (s *Service) reject(ctx context.Context, o Order, why Reason) (timeout.Outc
 		s.publisher.Changed(now)
 	}
 	o.Status, o.Reason = Rejected, why
-	s.observer.Placed(ctx, &StateError{Order: o})
+	s.observer.Placed(ctx, s.offers.strategy(o.Items), &StateError{Order: o})
 	return timeout.Committed(), nil
 }

@@ -58,6 +58,21 @@ func (k *offers) of(sku string) stock.Offer {
 	return l
 }
 
+// strategy returns the name of the strategy by which items are sold: "mixed" if there are several, "" if one is unknown.
+func (k *offers) strategy(items []Item) (name string) {
+	for i, it := range items {
+		switch is := k.of(it.SKU).Strategy.Name; {
+		case is == "":
+			return ""
+		case i == 0:
+			name = is
+		case is != name:
+			name = "mixed"
+		}
+	}
+	return name
+}
+
 // rebased notes the token offset that a row had when it refused an order.
 func (k *offers) rebased(e *stock.FencedError) {
 	if l := k.of(e.Refused.SKU); e.Base > l.Base {

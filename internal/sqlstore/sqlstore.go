@@ -81,6 +81,11 @@ func (s *Store) Close() error {
 	return errors.Join(s.aside.Close(), s.auditors.Close(), s.pool.Close())
 }
 
+// Pools returns the statistics of the pools of connections, by name.
+func (s *Store) Pools() map[string]sql.DBStats {
+	return map[string]sql.DBStats{"sql": s.pool.Stats(), "sql audits": s.auditors.Stats(), "sql checks": s.aside.Stats()}
+}
+
 // now returns the time by the database's clock.
 func (s *Store) now(ctx context.Context) (int64, error) { return s.clock(s.db.WithContext(ctx)) }
 

@@ -10,10 +10,8 @@
 // # Metrics
 //
 // All metrics are on /metrics of the listeners of --admin-listen and --metrics-listen. With an OTLP endpoint they are pushed as
-// well. An instrument has the name that Prometheus shows, so that one search
-// finds both. No client can choose the value of a label: the strategy of a
-// SKU is a label, the SKU is not.
-// docs/reference/metrics.md lists all of them.
+// well. schema.yaml has their names, units and descriptions. The code that makes them and docs/reference/metrics.md are
+// generated from it. No client can choose the value of a label: the strategy of a SKU is a label, the SKU is not.
 //
 // shop_oversold_units comes from an audit, which reads all stock and order records. No scrape waits for an audit: a scrape shows
 // the latest result and starts the next audit in the background. Audits never overlap. Each has a time limit, and they run at most

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"example.com/shop/internal/dlock/permits"
@@ -8,15 +9,9 @@ import (
 
 // WatchPermits registers metrics of the permits of this instance.
 func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
-	return watchState(mp, "permits", []instrument{
-		{"shop_permits", "Limit of orders in flight, over all instances."},
-		{"shop_permits_leased", "Permits that this instance has leased."},
-		{"shop_permits_in_use", "Orders in flight at this instance."},
-		{"shop_permits_instances", "Instances that share the permits, as last read by this instance."},
-		{"shop_permits_degraded", "1 while the store is unavailable and this instance serves its equal share, or else 0."},
-		{"shop_permits_degraded_admissions_total", "Orders that were admitted while the store was unavailable."},
-		{"shop_permits_refused_total", "Orders that were refused because no permit was free."},
-		{"shop_permits_store_calls_total", "Calls to the store for permits."},
+	return watchState(mp, "permits", constructors{
+		newPermits, newPermitsLeased, newPermitsInUse, newPermitsInstances,
+		newPermitsDegraded, newPermitsDegradedAdmissions, newPermitsRefused, newPermitsStoreCalls,
 	}, func() []int64 {
 		s := stats()
 		return []int64{
@@ -28,15 +23,28 @@ func WatchPermits(mp metric.MeterProvider, stats func() permits.Stats) error {
 
 // WatchAdaptiveLimit registers shop_permits_adaptive_limit, the number of permits that this instance uses under overload.
 func WatchAdaptiveLimit(mp metric.MeterProvider, limit func() int) error {
-	return watchState(mp, "adaptive limit", []instrument{{
-		"shop_permits_adaptive_limit",
-		"Orders in flight beyond which this instance, by the load that it measures, refuses orders.",
-	}}, func() []int64 { return []int64{int64(limit())} })
+	return watchState(mp, "adaptive limit", constructors{newPermitsAdaptiveLimit}, func() []int64 { return []int64{int64(limit())} })
+}
+
+// WatchRates registers shop_rate_limit_refused_total, the number of requests that the rate limit of a customer has refused.
+func WatchRates(mp metric.MeterProvider, refused func() int64) error {
+	return watchState(mp, "rates", constructors{newRateLimitRefused}, func() []int64 { return []int64{refused()} })
+}
+
+// WatchBreaker registers shop_lock_breaker_open for a lock service. unavailable returns why calls to it fail at once, or nil.
+func WatchBreaker(mp metric.MeterProvider, backend string, unavailable func() error) error {
+	return watchState(mp, "breaker", constructors{newLockBreakerOpen}, func() []int64 { return []int64{number(unavailable() != nil)} },
+		attribute.String("backend", backend))
+}
+
+// WatchCluster registers metrics of what this instance knows of the cluster.
+func WatchCluster(mp metric.MeterProvider, leads func() bool, members func() int) error {
+	return watchState(mp, "cluster", constructors{newClusterLeader, newClusterMembers}, func() []int64 {
+		return []int64{number(leads()), int64(members())}
+	})
 }
 
 // WatchWaitlist registers shop_waitlist_size, the number of orders that wait for units at this instance.
 func WatchWaitlist(mp metric.MeterProvider, size func() int) error {
-	return watchState(mp, "waitlist", []instrument{
-		{"shop_waitlist_size", "Orders that wait at this instance for released units."},
-	}, func() []int64 { return []int64{int64(size())} })
+	return watchState(mp, "waitlist", constructors{newWaitlistSize}, func() []int64 { return []int64{int64(size())} })
 }

@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io"
@@ -69,7 +70,10 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"queued", []error{order.ErrQueued}},
 		{"rejected", []error{&order.StateError{}}},
 		{"replayed", []error{&idempotency.AnsweredError{}}},
-		{"concurrency_limit", []error{order.ErrConcurrencyLimit}},
+		{"no_permit", []error{order.ErrConcurrencyLimit}},
+		{"sku_limit", []error{order.ErrCrowded, errors.Join(order.ErrCrowded, order.ErrConcurrencyLimit)}},
+		{"lock_service_limit", []error{order.ErrServiceCrowded}},
+		{"adaptive_limit", []error{order.ErrOverloaded}},
 		{"invalid", []error{order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused}},
 		{"lock_timeout", []error{stock.ErrBusy, stock.ErrLockHeld, order.ErrStopping, context.DeadlineExceeded, errors.Join(stock.ErrBusy, dlock.ErrLost)}},
 		{"unavailable", []error{stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy}},
@@ -77,20 +81,27 @@ func TestOutcomesAreCounted(t *testing.T) {
 		{"cancelled", []error{context.Canceled}},
 		{"error", []error{errors.New("something else")}},
 	}
-	name := func(outcome string) string { return fmt.Sprintf("shop_orders_total{outcome=%q}", outcome) }
+	name := func(outcome, strategy string) string {
+		return fmt.Sprintf("shop_orders_total{outcome=%q,strategy=%q}", outcome, strategy)
+	}
 	want := make(map[string]string)
 	for _, c := range cases {
-		want[name(c.outcome)] = "0"
+		want[name(c.outcome, "none")] = "0"
 	}
 	expect(t, scrape(t, tel), want)
+	o.Placed(t.Context(), "", nil)
+	want[name("accepted", "none")] = "1"
+	for _, c := range cases {
+		want[name(c.outcome, "redis")] = "0"
+	}
 	for _, c := range cases {
 		for _, err := range c.errs {
 			if err != nil {
 				err = fmt.Errorf("place: %w", err)
 			}
-			o.Placed(t.Context(), err)
+			o.Placed(t.Context(), "redis", err)
 		}
-		want[name(c.outcome)] = fmt.Sprint(len(c.errs))
+		want[name(c.outcome, "redis")] = fmt.Sprint(len(c.errs))
 		expect(t, scrape(t, tel), want)
 	}
 }
@@ -132,6 +143,37 @@ func TestEventsAreShown(t *testing.T) {
 		"shop_events_live": "1", "shop_events_listeners": "3", "shop_events_published_total": "9", "shop_events_dropped_total": "3",
 		"shop_events_received_total": "4", "shop_events_missed_total": "5", "shop_events_resets_total": "6", "shop_events_refused_total": "7",
 	})
+}
+
+func TestStatesAreShown(t *testing.T) {
+	tel := setup(t, telemetry.Config{})
+	away := errors.New("away")
+	err := errors.Join(
+		telemetry.WatchBreaker(tel.MeterProvider, "redis", func() error { return away }),
+		telemetry.WatchBreaker(tel.MeterProvider, "etcd", func() error { return nil }),
+		telemetry.WatchCluster(tel.MeterProvider, func() bool { return true }, func() int { return 3 }),
+		telemetry.WatchRates(tel.MeterProvider, func() int64 { return 7 }),
+		telemetry.WatchDatabase(tel.MeterProvider, func() map[string]sql.DBStats {
+			return map[string]sql.DBStats{"sql": {MaxOpenConnections: 32, InUse: 2, Idle: 1, WaitCount: 4, WaitDuration: 1500 * time.Millisecond}, "sql audits": {}}
+		}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := scrape(t, tel)
+	expect(t, page, map[string]string{
+		`shop_lock_breaker_open{backend="redis"}`: "1", `shop_lock_breaker_open{backend="etcd"}`: "0",
+		"shop_cluster_leader": "1", "shop_cluster_members": "3", "shop_rate_limit_refused_total": "7",
+		`db_client_connection_count{db_client_connection_pool_name="sql",db_client_connection_state="used"}`:        "2",
+		`db_client_connection_count{db_client_connection_pool_name="sql",db_client_connection_state="idle"}`:        "1",
+		`db_client_connection_count{db_client_connection_pool_name="sql audits",db_client_connection_state="idle"}`: "0",
+		`db_client_connection_max{db_client_connection_pool_name="sql"}`:                                            "32",
+		`shop_db_connection_waits_total{db_client_connection_pool_name="sql"}`:                                      "4",
+		`shop_db_connection_wait_time_seconds_total{db_client_connection_pool_name="sql"}`:                          "1.5",
+	})
+	if has(page, `db_client_connection_max{db_client_connection_pool_name="sql audits"`) {
+		t.Error("a pool without a limit has one")
+	}
 }
 
 func TestRetriesAreCounted(t *testing.T) {
@@ -179,8 +221,10 @@ func TestServiceReportsMetrics(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	expect(t, got, map[string]string{
-		`shop_orders_total{outcome="accepted"}`:                             "1",
-		`shop_orders_total{outcome="out_of_stock"}`:                         "1",
+		`shop_orders_total{outcome="accepted",strategy="redis"}`:            "1",
+		`shop_orders_total{outcome="out_of_stock",strategy="redis"}`:        "1",
+		`shop_order_batch_size_count`:                                       "2",
+		`shop_order_batch_wait_seconds_count`:                               "2",
 		`shop_oversold_units{strategy="redis"}`:                             "0",
 		`shop_audit_failures_total`:                                         "0",
 		`shop_lock_wait_seconds_count{backend="memory",outcome="acquired"}`: "2",

@@ -1,10 +1,13 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -15,9 +18,12 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// Observer counts orders, retries and fence rejections. It is safe for concurrent use.
+// Observer counts orders, retries and fence rejections, and measures transactions. It is safe for concurrent use.
 type Observer struct {
 	orders, retries, fenced metric.Int64Counter
+	size                    metric.Int64Histogram
+	wait                    metric.Float64Histogram
+	outcomes                sync.Map // strategy to map[string]metric.AddOption, by outcome
 }
 
 var _ order.Observer = (*Observer)(nil)
@@ -25,16 +31,18 @@ var _ order.Observer = (*Observer)(nil)
 // The label values. Each has a counter from the start, because a rate over a
 // counter that begins at 1 misses the first event.
 var (
-	outcomes = labels("outcome", "accepted", "out_of_stock", "over_limit", "queued", "rejected", "replayed",
-		"concurrency_limit", "invalid", "lock_timeout", "unavailable", "unknown", "cancelled", "error")
-	reasons = labels("reason", "fenced", "lost", "conflict")
+	outcomes = []string{
+		"accepted", "out_of_stock", "over_limit", "queued", "rejected", "replayed", "no_permit", "adaptive_limit", "sku_limit",
+		"lock_service_limit", "invalid", "lock_timeout", "unavailable", "unknown", "cancelled", "error",
+	}
+	reasons = labels("reason", []string{"fenced", "lost", "conflict"})
 )
 
-// labels returns an option for each value of key.
-func labels(key string, values ...string) map[string]metric.AddOption {
+// labels returns an option for each value of key, alongside others.
+func labels(key string, values []string, others ...attribute.KeyValue) map[string]metric.AddOption {
 	m := make(map[string]metric.AddOption, len(values))
 	for _, v := range values {
-		m[v] = metric.WithAttributeSet(attribute.NewSet(attribute.String(key, v)))
+		m[v] = metric.WithAttributeSet(attribute.NewSet(append(others, attribute.String(key, v))...))
 	}
 	return m
 }
@@ -42,29 +50,47 @@ func labels(key string, values ...string) map[string]metric.AddOption {
 // NewObserver returns an observer whose counters are those of mp, at 0.
 func NewObserver(ctx context.Context, mp metric.MeterProvider) (*Observer, error) {
 	m := mp.Meter(scope)
-	orders, err1 := m.Int64Counter("shop_orders_total",
-		metric.WithDescription("Orders that clients asked for, by outcome."))
-	retries, err2 := m.Int64Counter("shop_order_retries_total",
-		metric.WithDescription("Attempts to place an order that were retried, by reason."))
-	fenced, err3 := m.Int64Counter("shop_fence_rejections_total",
-		metric.WithDescription("Writes that the database refused because of a stale fencing token."))
-	if err := errors.Join(err1, err2, err3); err != nil {
+	orders, err1 := newOrders(m)
+	retries, err2 := newOrderRetries(m)
+	fenced, err3 := newFenceRejections(m)
+	size, err4 := newOrderBatchSize(m)
+	wait, err5 := newOrderBatchWait(m)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return nil, fmt.Errorf("telemetry: order metrics: %w", err)
 	}
-	for _, l := range outcomes {
-		orders.Add(ctx, 0, l)
-	}
+	o := &Observer{orders: orders, retries: retries, fenced: fenced, size: size, wait: wait}
+	o.of(ctx, "")
 	for _, l := range reasons {
 		retries.Add(ctx, 0, l)
 	}
 	fenced.Add(ctx, 0)
-	return &Observer{orders: orders, retries: retries, fenced: fenced}, nil
+	return o, nil
+}
+
+// of returns the labels of a strategy, by outcome. The counters of a strategy begin with its first order.
+func (o *Observer) of(ctx context.Context, strategy string) map[string]metric.AddOption {
+	all, ok := o.outcomes.Load(strategy)
+	if !ok {
+		by := labels("outcome", outcomes, attribute.String("strategy", cmp.Or(strategy, "none")))
+		if all, ok = o.outcomes.LoadOrStore(strategy, by); !ok {
+			for _, l := range by {
+				o.orders.Add(ctx, 0, l)
+			}
+		}
+	}
+	return all.(map[string]metric.AddOption) //nolint:errcheck,forcetypeassert // Only such are stored.
 }
 
 // Placed implements [order.Observer].
-func (o *Observer) Placed(ctx context.Context, err error) {
-	o.orders.Add(ctx, 1, outcomes[outcome(err)])
+func (o *Observer) Placed(ctx context.Context, strategy string, err error) {
+	o.orders.Add(ctx, 1, o.of(ctx, strategy)[outcome(err)])
 }
+
+// Committing implements [order.Observer].
+func (o *Observer) Committing(ctx context.Context, orders int) { o.size.Record(ctx, int64(orders)) }
+
+// Waited implements [order.Observer].
+func (o *Observer) Waited(ctx context.Context, d time.Duration) { o.wait.Record(ctx, d.Seconds()) }
 
 // Retried implements [order.Observer].
 func (o *Observer) Retried(ctx context.Context, reason error) {
@@ -100,8 +126,14 @@ func outcome(err error) string {
 		return "rejected"
 	case errors.As(err, new(*idempotency.AnsweredError)):
 		return "replayed"
+	case is(order.ErrCrowded):
+		return "sku_limit"
+	case is(order.ErrServiceCrowded):
+		return "lock_service_limit"
+	case is(order.ErrOverloaded):
+		return "adaptive_limit"
 	case is(order.ErrConcurrencyLimit):
-		return "concurrency_limit"
+		return "no_permit"
 	case is(order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused):
 		return "invalid"
 	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):

@@ -32,12 +32,9 @@ const pausePerAudit = 20
 // soon after its context ends. If the latest audit failed, both gauges are absent and shop_audit_failures_total is higher by 1.
 func WatchOversold(mp metric.MeterProvider, audit Audit) (run func(ctx context.Context) error, err error) {
 	m := mp.Meter(scope)
-	units, err1 := m.Int64ObservableGauge("shop_oversold_units",
-		metric.WithDescription("Units promised to customers beyond those that ever existed; must stay 0."))
-	age, err2 := m.Float64ObservableGauge("shop_audit_age_seconds",
-		metric.WithDescription("Age of the audit behind shop_oversold_units."))
-	failed, err3 := m.Int64ObservableCounter("shop_audit_failures_total",
-		metric.WithDescription("Audits for shop_oversold_units that failed."))
+	units, err1 := newOversoldUnits(m)
+	age, err2 := newAuditAge(m)
+	failed, err3 := newAuditFailures(m)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return nil, fmt.Errorf("telemetry: oversold units: %w", err)
 	}

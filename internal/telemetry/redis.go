@@ -3,14 +3,12 @@ package telemetry
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/metric"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
@@ -22,24 +20,10 @@ import (
 // owners. A command outside of a trace, such as a poll, has no span. Call it once per client, before the first command.
 func InstrumentRedis(rdb redis.UniversalClient, name string, t *Telemetry) error {
 	rdb.AddHook(redisSpans{t.TracerProvider.Tracer(scope)})
-	meter := t.MeterProvider.Meter(scope)
-	connections, err := meter.Int64ObservableUpDownCounter("db.client.connection.count", metric.WithUnit("{connection}"),
-		metric.WithDescription("Connections to Redis, by state."))
-	timeouts, errTimeouts := meter.Int64ObservableCounter("db.client.connection.timeouts", metric.WithUnit("{timeout}"),
-		metric.WithDescription("Calls that waited for a connection to Redis until their time limit."))
-	if err := errors.Join(err, errTimeouts); err != nil {
-		return fmt.Errorf("telemetry: instrument redis: %w", err)
-	}
-	pool := semconv.DBClientConnectionPoolName(name)
-	idle, used := metric.WithAttributes(pool, semconv.DBClientConnectionStateIdle), metric.WithAttributes(pool, semconv.DBClientConnectionStateUsed)
-	_, err = meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+	return watchPool(t.MeterProvider, name, func() (idle, used int, timeouts int64) {
 		s := rdb.PoolStats()
-		o.ObserveInt64(connections, int64(s.IdleConns), idle)
-		o.ObserveInt64(connections, int64(s.TotalConns)-int64(s.IdleConns), used)
-		o.ObserveInt64(timeouts, int64(s.Timeouts), metric.WithAttributes(pool))
-		return nil
-	}, connections, timeouts)
-	return err
+		return int(s.IdleConns), int(s.TotalConns) - int(s.IdleConns), int64(s.Timeouts)
+	})
 }
 
 // redisSpans is a hook.

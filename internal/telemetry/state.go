@@ -4,32 +4,29 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 )
 
-// instrument is an observable metric. It is a counter if its name ends in _total, and otherwise a gauge.
-type instrument struct{ name, what string }
+// constructors make the instruments of a state.
+type constructors []func(metric.Meter) (metric.Int64Observable, error)
 
 // watchState registers the instruments of a state. For each collection of metrics, read returns their values, in the
 // same order.
-func watchState(mp metric.MeterProvider, of string, all []instrument, read func() []int64) error {
+func watchState(mp metric.MeterProvider, of string, all constructors, read func() []int64, labels ...attribute.KeyValue) error {
 	m := mp.Meter(scope)
 	to, list := make([]metric.Int64Observable, len(all)), make([]metric.Observable, len(all))
 	var errs []error
-	for i, each := range all {
+	for i, construct := range all {
 		var err error
-		if strings.HasSuffix(each.name, "_total") {
-			to[i], err = m.Int64ObservableCounter(each.name, metric.WithDescription(each.what))
-		} else {
-			to[i], err = m.Int64ObservableGauge(each.name, metric.WithDescription(each.what))
-		}
+		to[i], err = construct(m)
 		errs, list[i] = append(errs, err), to[i]
 	}
+	with := metric.WithAttributes(labels...)
 	_, err := m.RegisterCallback(func(_ context.Context, o metric.Observer) error {
 		for i, value := range read() {
-			o.ObserveInt64(to[i], value)
+			o.ObserveInt64(to[i], value, with)
 		}
 		return nil
 	}, list...)

@@ -21,12 +21,6 @@ const kindsMax = 32
 // logEvery is the least time between two log lines for the same failure.
 const logEvery = 10 * time.Second
 
-// firingDelayBounds are the histogram buckets. They separate timers that fire on time, timers that only the overdue
-// scan found, and timers that waited for an operator.
-var firingDelayBounds = []float64{
-	0.001, 0.002, 0.003, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3600,
-}
-
 // Timers counts the operations of a [timeout.Queue], and logs failures that an operator must know
 // about. It is safe for concurrent use.
 type Timers struct {
@@ -80,32 +74,27 @@ type timerMeters struct {
 func (t *timerMeters) open(m metric.Meter) error {
 	var errs []error
 	for _, c := range []struct {
-		to         *metric.Int64Counter
-		name, what string
+		to        *metric.Int64Counter
+		construct func(metric.Meter) (metric.Int64Counter, error)
 	}{
-		{&t.scheduled, "scheduled", "Timers that were stored, including those whose transaction failed later."},
-		{&t.dropped, "index_entries_dropped", "Index entries that were dropped; a look-ahead pass or the overdue scan finds their timers."},
-		{&t.woken, "wakeups", "Polls of the index by a consumer, by cause."},
-		{&t.claims, "claims", "Claims by consumers: with timers, or empty."},
-		{&t.claimed, "claimed", "Timers that were claimed from the index."},
-		{&t.settled, "outcomes", "Timers that a handler received, by outcome."},
-		{&t.nacked, "nacked", "Claims returned unhandled: too early, draining, or a store was unavailable."},
-		{&t.repaired, "repairs", "Timers that the overdue scan handled or reassigned; 0 in a healthy system."},
-		{&t.failed, "failures", "Background operations that failed and are retried."},
+		{&t.scheduled, newTimersScheduled},
+		{&t.dropped, newTimersIndexEntriesDropped},
+		{&t.woken, newTimersWakeups},
+		{&t.claims, newTimersClaims},
+		{&t.claimed, newTimersClaimed},
+		{&t.settled, newTimersOutcomes},
+		{&t.nacked, newTimersNacked},
+		{&t.repaired, newTimersRepairs},
+		{&t.failed, newTimersFailures},
 	} {
 		var err error
-		*c.to, err = m.Int64Counter("shop_timers_"+c.name+"_total", metric.WithDescription(c.what))
+		*c.to, err = c.construct(m)
 		errs = append(errs, err)
 	}
 	var err1, err2, err3 error
-	t.firingDelay, err1 = m.Float64Histogram("shop_timers_firing_delay_seconds", metric.WithUnit("s"),
-		metric.WithDescription("From the due time of a timer, or of its next attempt, to its handler, by the database's clock."),
-		metric.WithExplicitBucketBoundaries(firingDelayBounds...))
-	t.handling, err2 = m.Float64Histogram("shop_timers_handler_duration_seconds", metric.WithUnit("s"),
-		metric.WithDescription("Duration of a handler for a batch."),
-		metric.WithExplicitBucketBoundaries(firingDelayBounds[:16]...))
-	t.offset, err3 = m.Float64Gauge("shop_timers_index_clock_offset_seconds", metric.WithUnit("s"),
-		metric.WithDescription("Clock of the index minus clock of this instance."))
+	t.firingDelay, err1 = newTimersFiringDelay(m)
+	t.handling, err2 = newTimersHandlerDuration(m)
+	t.offset, err3 = newTimersIndexClockOffset(m)
 	return errors.Join(append(errs, err1, err2, err3)...)
 }
 

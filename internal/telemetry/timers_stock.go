@@ -31,23 +31,16 @@ type WatchTimersConfig struct {
 // absent. Gauges of the index are also absent if the index did not answer.
 func WatchTimers(mp metric.MeterProvider, stats TimerStats, c WatchTimersConfig) error {
 	m := mp.Meter(scope)
-	var errs []error
-	gauge := func(name, what string) metric.Int64ObservableGauge {
-		g, err := m.Int64ObservableGauge("shop_timers_"+name, metric.WithDescription(what))
-		errs = append(errs, err)
-		return g
-	}
-	open := gauge("open", "Stored timers that have not fired, or wait for their next attempt.")
-	dead := gauge("dead", "Stored timers that are dead until an operator redrives or cancels them.")
-	pending := gauge("pending", "Index entries that no consumer has claimed.")
-	paused := gauge("paused", "1 if the kind is paused, or else 0.")
-	lag, err := m.Float64ObservableGauge("shop_timers_due_lag_seconds", metric.WithUnit("s"),
-		metric.WithDescription("Time since the most overdue timer of the kind was due; 0 if none is."))
-	if err := errors.Join(append(errs, err)...); err != nil {
+	open, err1 := newTimersOpen(m)
+	dead, err2 := newTimersDead(m)
+	pending, err3 := newTimersPending(m)
+	paused, err4 := newTimersPaused(m)
+	lag, err5 := newTimersDueLag(m)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
 		return fmt.Errorf("telemetry: timer gauges: %w", err)
 	}
 	w := &timerStock{stats: stats, interval: cmp.Or(c.Interval, 10*time.Second)}
-	_, err = m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
+	_, err := m.RegisterCallback(func(ctx context.Context, to metric.Observer) error {
 		for _, s := range w.latest(ctx) {
 			kind := metric.WithAttributes(attribute.String("kind", s.Kind), role(c.Canary))
 			partition := metric.WithAttributes(attribute.String("kind", s.Kind), attribute.String("partition", s.Partition), role(c.Canary))

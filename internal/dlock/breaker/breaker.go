@@ -63,6 +63,9 @@ func New(l dlock.Locker, c Config) *Breaker {
 	return &Breaker{Locker: l, cfg: c, suspect: make(chan struct{}, 1)}
 }
 
+// Name returns the name of the service.
+func (b *Breaker) Name() string { return b.cfg.Name }
+
 // Unavailable returns why the service is unavailable, or nil. It does not block.
 func (b *Breaker) Unavailable() error {
 	b.mu.Lock()

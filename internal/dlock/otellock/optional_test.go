@@ -63,8 +63,8 @@ func TestTryAcquireEach(t *testing.T) {
 		if none != nil || err != nil {
 			t.Errorf("keys that are held: %v, %v", none, err)
 		}
-		if got := r.points(t)["shop_locks_held{backend=memory}"]; got != 2 {
-			t.Errorf("shop_locks_held = %v, want 2", got)
+		if got := r.points(t)["shop.locks.held{backend=memory}"]; got != 2 {
+			t.Errorf("shop.locks.held = %v, want 2", got)
 		}
 		time.Sleep(3 * time.Second)
 		if err := lease.Release(t.Context()); err != nil {
@@ -87,11 +87,12 @@ func TestTryAcquireEach(t *testing.T) {
 			t.Errorf("spans (-want +got):\n%s", diff)
 		}
 		points := map[string]float64{
-			"shop_lock_wait_seconds{backend=memory,outcome=acquired}": 0,
-			"shop_lock_wait_seconds{backend=memory,outcome=held}":     0,
-			"shop_lock_refused_total{backend=memory,outcome=held}":    1,
-			"shop_lock_hold_seconds{backend=memory,outcome=released}": 3,
-			"shop_locks_held{backend=memory}":                         0,
+			"shop.lock.wait{backend=memory,outcome=acquired}": 0,
+			"shop.lock.wait{backend=memory,outcome=held}":     0,
+			"shop.lock.refused{backend=memory,outcome=held}":  1,
+			"shop.lock.hold{backend=memory,outcome=released}": 3,
+			"shop.locks.held{backend=memory}":                 0,
+			"shop.lock.waiters{backend=memory}":               0,
 		}
 		if diff := cmp.Diff(points, r.points(t)); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)

@@ -8,11 +8,13 @@
 // A TryAcquireEach is one lock.acquire, with the numbers of keys asked for (lock.keys) and granted (lock.granted), and
 // one lock.hold and lock.release for all keys that it was granted. They have no lock.key and no lock.fence.
 //
-// The metrics are in seconds. They are never labeled with the key, because the number of keys is not bounded:
+// These are the metrics, with the names that Prometheus shows. They are never labeled with the key, because the number of keys
+// is not bounded:
 //
 //	shop_lock_wait_seconds{backend,outcome}   time in a call; once for several keys
 //	shop_lock_hold_seconds{backend,outcome}   from the grant to the end of the lease; once for several keys
 //	shop_lock_refused_total{backend,outcome}  calls that got no lease
+//	shop_lock_waiters{backend}                calls that wait for a lock
 //	shop_locks_held{backend}                  keys of leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
 //
@@ -70,6 +72,10 @@ type Locker struct {
 	lost    metric.Int64Counter
 	refused metric.Int64Counter
 	held    metric.Int64UpDownCounter
+	waiters metric.Int64UpDownCounter
+
+	plain    metric.MeasurementOption            // the label backend
+	outcomes map[string]metric.MeasurementOption // backend and outcome, unless that is a loss
 }
 
 var (
@@ -90,27 +96,28 @@ func New(l dlock.Locker, cfg Config) (*Locker, error) {
 		cfg.MeterProvider = metricnoop.NewMeterProvider()
 	}
 	meter := cfg.MeterProvider.Meter(scope)
-	buckets := metric.WithExplicitBucketBoundaries(
-		0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
-	wait, errWait := meter.Float64Histogram("shop_lock_wait_seconds", metric.WithUnit("s"), buckets,
-		metric.WithDescription("Time that callers waited for a lock."))
-	hold, errHold := meter.Float64Histogram("shop_lock_hold_seconds", metric.WithUnit("s"), buckets,
-		metric.WithDescription("Time from the grant of a lock to the end of its lease."))
-	lost, errLost := meter.Int64Counter("shop_lease_lost_total",
-		metric.WithDescription("Leases that ended without being released."))
-	refused, errRefused := meter.Int64Counter("shop_lock_refused_total",
-		metric.WithDescription("Calls that got no lease."))
-	held, errHeld := meter.Int64UpDownCounter("shop_locks_held",
-		metric.WithDescription("Keys of leases that have not ended."))
-	if err := errors.Join(errWait, errHold, errLost, errRefused, errHeld); err != nil {
+	wait, errWait := newLockWait(meter)
+	hold, errHold := newLockHold(meter)
+	lost, errLost := newLeaseLost(meter)
+	refused, errRefused := newLockRefused(meter)
+	held, errHeld := newLocksHeld(meter)
+	waiters, errWaiters := newLockWaiters(meter)
+	if err := errors.Join(errWait, errHold, errLost, errRefused, errHeld, errWaiters); err != nil {
 		return nil, fmt.Errorf("otellock: %w", err)
 	}
-	return &Locker{
+	backend := cmp.Or(cfg.Backend, "unknown")
+	measured := &Locker{
 		next:    l,
-		backend: cmp.Or(cfg.Backend, "unknown"),
+		backend: backend,
 		tracer:  cfg.TracerProvider.Tracer(scope),
-		wait:    wait, hold: hold, lost: lost, refused: refused, held: held,
-	}, nil
+		wait:    wait, hold: hold, lost: lost, refused: refused, held: held, waiters: waiters,
+		plain:    metric.WithAttributeSet(attribute.NewSet(attribute.String("backend", backend))),
+		outcomes: make(map[string]metric.MeasurementOption),
+	}
+	for _, o := range []string{outcomeAcquired, outcomeHeld, outcomeEnded, outcomeUncertain, outcomeFailed, outcomeReleased, outcomeLeft} {
+		measured.outcomes[o] = measured.with("outcome", o)
+	}
+	return measured, nil
 }
 
 // Acquire implements [dlock.Locker].
@@ -131,9 +138,11 @@ func (l *Locker) measure(ctx context.Context, key string, each int, acquire func
 	}
 	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(of))
 	defer span.End()
+	l.waiters.Add(ctx, 1, l.plain)
 	lease, err := acquire(child)
+	l.waiters.Add(ctx, -1, l.plain)
 	outcome, granted := acquisition(lease, err), 0
-	labels := l.labels(attribute.String("outcome", outcome))
+	labels := l.outcomes[outcome]
 	l.wait.Record(ctx, time.Since(start).Seconds(), labels)
 	span.SetAttributes(attribute.String("outcome", outcome))
 	if err != nil && outcome != outcomeHeld { // an answer, not a failure
@@ -164,14 +173,15 @@ func (l *Locker) measure(ctx context.Context, key string, each int, acquire func
 func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute.KeyValue) {
 	start, keys := time.Now(), int64(len(lease.Keys()))
 	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(of...))
-	l.held.Add(ctx, keys, l.labels())
+	l.held.Add(ctx, keys, l.plain)
 	lease.OnEnd(func(err error) {
-		outcome := outcomeReleased
+		outcome, labels := outcomeReleased, l.outcomes[outcomeReleased]
 		if lost, ok := errors.AsType[*dlock.LostError](err); ok {
 			outcome = string(lost.Reason)
-			l.lost.Add(ctx, 1, l.labels(attribute.String("reason", outcome)))
+			labels = l.with("outcome", outcome)
+			l.lost.Add(ctx, 1, l.with("reason", outcome))
 		} else if !errors.Is(err, dlock.ErrReleased) {
-			outcome = outcomeLeft
+			outcome, labels = outcomeLeft, l.outcomes[outcomeLeft]
 		}
 		if outcome != outcomeReleased {
 			span.SetStatus(codes.Error, err.Error())
@@ -189,8 +199,8 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute
 		}
 		span.SetAttributes(attribute.String("outcome", outcome))
 		span.End(trace.WithTimestamp(end))
-		l.held.Add(ctx, -keys, l.labels())
-		l.hold.Record(ctx, end.Sub(start).Seconds(), l.labels(attribute.String("outcome", outcome)))
+		l.held.Add(ctx, -keys, l.plain)
+		l.hold.Record(ctx, end.Sub(start).Seconds(), labels)
 	})
 }
 
@@ -198,8 +208,9 @@ func (l *Locker) attributes(of ...attribute.KeyValue) trace.SpanStartOption {
 	return trace.WithAttributes(append(slices.Clip(of), attribute.String("lock.backend", l.backend))...)
 }
 
-func (l *Locker) labels(more ...attribute.KeyValue) metric.MeasurementOption {
-	return metric.WithAttributes(append(more, attribute.String("backend", l.backend))...)
+// with returns the label backend and another one.
+func (l *Locker) with(key, value string) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(attribute.String("backend", l.backend), attribute.String(key, value)))
 }
 
 func acquisition(lease *dlock.Lease, err error) string {

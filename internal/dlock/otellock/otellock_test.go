@@ -141,7 +141,12 @@ func TestReleasedLease(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(2*time.Second, func() { first.Release(t.Context()) })
+		time.AfterFunc(2*time.Second, func() {
+			if n := r.points(t)["shop.lock.waiters{backend=memory}"]; n != 1 {
+				t.Errorf("%v calls wait, want 1", n)
+			}
+			first.Release(t.Context())
+		})
 
 		ctx, request := r.tracer.Tracer("test").Start(t.Context(), "request")
 		var fence uint64
@@ -164,9 +169,10 @@ func TestReleasedLease(t *testing.T) {
 			t.Errorf("spans (-want +got):\n%s", diff)
 		}
 		points := map[string]float64{
-			"shop_lock_wait_seconds{backend=memory,outcome=acquired}": 2,
-			"shop_lock_hold_seconds{backend=memory,outcome=released}": 3,
-			"shop_locks_held{backend=memory}":                         0,
+			"shop.lock.wait{backend=memory,outcome=acquired}": 2,
+			"shop.lock.hold{backend=memory,outcome=released}": 3,
+			"shop.locks.held{backend=memory}":                 0,
+			"shop.lock.waiters{backend=memory}":               0,
 		}
 		if diff := cmp.Diff(points, r.points(t)); diff != "" {
 			t.Errorf("metrics (-want +got):\n%s", diff)
@@ -193,11 +199,11 @@ func TestLostLease(t *testing.T) {
 		if diff := cmp.Diff(want, r.ended(t, request.SpanContext().SpanID().String(), lease.Fence().Token)); diff != "" {
 			t.Errorf("spans (-want +got):\n%s", diff)
 		}
-		if got := r.points(t)["shop_lease_lost_total{backend=memory,reason=expired}"]; got != 1 {
+		if got := r.points(t)["shop.lease.lost{backend=memory,reason=expired}"]; got != 1 {
 			t.Errorf("%v losses counted, want 1", got)
 		}
 		lease.Release(ctx)
-		if got := r.points(t)["shop_lease_lost_total{backend=memory,reason=expired}"]; got != 1 {
+		if got := r.points(t)["shop.lease.lost{backend=memory,reason=expired}"]; got != 1 {
 			t.Errorf("%v losses counted after the release, want 1", got)
 		}
 	})

@@ -62,6 +62,7 @@ type Limiter struct {
 	local   buckets
 	away    atomic.Int64 // until when Redis is left alone, in nanoseconds after epoch
 	epoch   time.Time
+	refused atomic.Int64
 }
 
 // New returns a Limiter on rdb, which it does not close, or local ones if rdb is
@@ -92,10 +93,18 @@ func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
 	return r, nil
 }
 
+// Refused returns how many operations were refused by this Limiter.
+func (r *Limiter) Refused() int64 { return r.refused.Load() }
+
 // Allow asks whether key may begin one operation now, and counts it if so. It
 // waits for Redis, for Config.Timeout at most, and decides alone if that does not
 // answer: then the verdict is Local. It fails only with the cause of ctx.
-func (r *Limiter) Allow(ctx context.Context, key string) (Verdict, error) {
+func (r *Limiter) Allow(ctx context.Context, key string) (v Verdict, err error) {
+	defer func() {
+		if err == nil && !v.Allowed {
+			r.refused.Add(1)
+		}
+	}()
 	if ctx.Err() != nil {
 		return Verdict{}, context.Cause(ctx)
 	}

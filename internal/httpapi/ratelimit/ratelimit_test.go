@@ -169,6 +169,9 @@ func TestLocalRates(t *testing.T) {
 	if _, err := r.Allow(ctx, "one"); !errors.Is(err, cause) {
 		t.Errorf("Allow with an ended context: %v", err)
 	}
+	if n := r.Refused(); n != 1 {
+		t.Errorf("%d operations were refused, want 1", n)
+	}
 }
 
 // A client that repeats commands would count one operation twice.

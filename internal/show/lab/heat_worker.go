@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/order"
@@ -62,7 +63,13 @@ func buyAll(ctx context.Context, orders *order.Service, skus []string, process, 
 type repeats struct{ atomic.Int64 }
 
 // Placed implements [order.Observer].
-func (*repeats) Placed(context.Context, error) {}
+func (*repeats) Placed(context.Context, string, error) {}
+
+// Committing implements [order.Observer].
+func (*repeats) Committing(context.Context, int) {}
+
+// Waited implements [order.Observer].
+func (*repeats) Waited(context.Context, time.Duration) {}
 
 // Retried implements [order.Observer].
 func (r *repeats) Retried(_ context.Context, reason error) {
