@@ -3,9 +3,11 @@ package app
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"go.opentelemetry.io/otel/metric"
 	"golang.org/x/sync/errgroup"
 
@@ -161,16 +163,18 @@ func openPermits(ctx context.Context, c Config, l locks, log *slog.Logger) (*per
 	if err != nil {
 		return nil, err
 	}
-	// The number of the instance that was started last counts for all.
+	// The number of the instance that was started last counts for all. An instance that Redis refuses a lease does not start: it would
+	// not know its share.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for {
-		err := limiter.Resize(ctx, c.Permits)
+		err := limiter.Start(ctx)
 		if err == nil {
 			return limiter, nil
 		}
-		if !backoff.Sleep(ctx, 100*time.Millisecond) { // Redis has answered before, and is only slow
-			return nil, err
+		_, refused := errors.AsType[redis.Error](err)
+		if refused && !unreachable(err) || !backoff.Sleep(ctx, awaitPause) { // Redis has answered before, and is only slow
+			return nil, fmt.Errorf("%w: %s", err, whyNot(err))
 		}
 	}
 }

@@ -83,6 +83,7 @@ func TestStartRefusesARedisThatCannotServe(t *testing.T) {
 	redisDo(t, replica.URL(), "REPLICAOF", "127.0.0.1", "1")
 	for name, want := range map[string]struct{ redis, redlock, line string }{
 		"no scripts":        {redis: user(t, whole, "scriptless", "-@scripting"), line: "NOPERM"},
+		"no leases":         {redis: user(t, whole, "leaseless", "-hgetall"), line: "its user may run scripts and write"},
 		"no writes":         {redis: user(t, whole, "reader", "-@write"), line: "its user may run scripts and write"},
 		"replica":           {redis: replica.URL(), line: "READONLY"},
 		"evicts":            {redis: user(t, lru, "unconfigured", "-config"), line: "maxmemory-policy is allkeys-lru"},

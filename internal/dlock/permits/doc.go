@@ -61,7 +61,7 @@
 //
 // When a call fails, an instance serves P/N, at least 1, with the last known N. It reports this as [Stats.Degraded],
 // and [Stats.Unshared] counts the permits that were granted that way. All shares together are P. An instance that never
-// had a response serves 1.
+// had a response serves 1. With [Limiter.Start], there is no such instance.
 //
 // When the store has recovered, the leases have expired, and the other instances still serve their shares. So an
 // instance that finds no lease at all stops all growth until each instance has leased what it serves. That takes

@@ -3,9 +3,22 @@ package permits
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 )
+
+// Start sets the number of permits to Config.Permits, for all instances that share them, and leases the first ones. Call it before Run,
+// if there is a store. After an error the number may have changed, and the instance does not know how many share the permits.
+func (l *Limiter) Start(ctx context.Context) error {
+	if err := l.Resize(ctx, l.cfg.Permits); err != nil {
+		return err
+	}
+	if err := l.call(ctx); err != nil {
+		return fmt.Errorf("permits: lease: %w", err)
+	}
+	return nil
+}
 
 // Run keeps the lease of this instance, until ctx ends. Then Take refuses; Run waits for operations in flight, at most
 // Config.Drain, gives the permits back and returns nil. Without a client there is no lease: Run waits for ctx only, and
@@ -27,7 +40,7 @@ func (l *Limiter) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		wait := l.due()
 		if wait <= 0 {
-			l.call(ctx)
+			_ = l.call(ctx) // after an error the instance serves its share
 			wait = l.due()
 		}
 		timer.Reset(wait)
@@ -62,7 +75,7 @@ func (l *Limiter) due() time.Duration {
 }
 
 // call renews the lease and asks for what is needed. It blocks at most Config.Timeout.
-func (l *Limiter) call(ctx context.Context) {
+func (l *Limiter) call(ctx context.Context) error {
 	l.mu.Lock()
 	f := l.pending
 	l.pending = nil
@@ -92,7 +105,7 @@ func (l *Limiter) call(ctx context.Context) {
 		l.answered(ctx, now, answer, err)
 	}
 	if f == nil {
-		return
+		return err
 	}
 	l.mu.Lock()
 	if !s.degraded && max(s.granted, s.target) <= capacity {
@@ -100,6 +113,7 @@ func (l *Limiter) call(ctx context.Context) {
 	}
 	l.mu.Unlock()
 	close(f.done)
+	return err
 }
 
 // hold is how long nobody grows if the store has no lease: until the others have called again. It is
@@ -149,8 +163,8 @@ func (l *Limiter) serve() {
 	}
 }
 
-// share is what an instance serves without the store: at least 1, and exactly 1 if it has never seen the number of
-// instances.
+// share is what an instance serves without the store: at least 1, and exactly 1 if no call has succeeded, which is so only without
+// Start.
 func (s *state) share() int {
 	if !s.seen {
 		return 1
@@ -173,7 +187,7 @@ func (l *Limiter) end(ctx context.Context) {
 	for late := false; !late && l.Stats().InUse > 0; {
 		select {
 		case <-renew.C:
-			l.call(ctx)
+			_ = l.call(ctx) // it is repeated
 		case <-l.wake:
 		case <-limit.C:
 			late = true
