@@ -5,9 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"gorm.io/gorm"
@@ -31,37 +29,20 @@ type answer struct {
 	idempotency.Answer
 }
 
-// Answer implements [order.Store]. Calls that arrive while a statement is being answered share the next statement.
+// Answer implements [order.Store].
 func (s *Store) Answer(ctx context.Context, r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
 	if err := fits(r.Scope); err != nil {
 		return idempotency.Answer{}, false, err
 	}
-	l := &lookUp{scope: r.Scope, ctx: ctx}
-	if err := s.lookUps.do(l); err != nil {
+	stored, err := readAnswers(s.db.WithContext(ctx), r)
+	if err != nil {
 		return idempotency.Answer{}, false, s.translate(ctx, err)
 	}
-	return l.answer(r)
+	return stored.of(r)
 }
 
-// lookUp is the wait for what is stored with a key.
-type lookUp struct {
-	scope idempotency.Scope
-	row   *answerRow // nil: nothing is
-
-	ctx  context.Context //nolint:containedctx // That of Answer.
-	done chan error      // has room for one
-}
-
-// answer returns what was found for r.
-func (l *lookUp) answer(r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
-	switch {
-	case l.row == nil:
-		return idempotency.Answer{}, false, nil
-	case !bytes.Equal(l.row.Hash, r.Hash[:]):
-		return idempotency.Answer{}, false, idempotency.ErrReused
-	}
-	return idempotency.Answer{Status: l.row.Status, Body: l.row.Body}, true, nil
-}
+// storedAnswers are what is stored with keys.
+type storedAnswers map[idempotency.Scope]answerRow
 
 type answerRow struct {
 	CustomerID, Route, IdemKey string
@@ -70,82 +51,36 @@ type answerRow struct {
 	Body                       []byte
 }
 
+// of returns the answer to r.
+func (stored storedAnswers) of(r *idempotency.Request) (a idempotency.Answer, found bool, err error) {
+	row, found := stored[r.Scope]
+	switch {
+	case !found:
+		return idempotency.Answer{}, false, nil
+	case !bytes.Equal(row.Hash, r.Hash[:]):
+		return idempotency.Answer{}, false, idempotency.ErrReused
+	}
+	return idempotency.Answer{Status: row.Status, Body: row.Body}, true, nil
+}
+
 // maxKeys bounds the keys of one statement.
 const maxKeys = 128
 
-// lookUps is where requests wait for what is stored with their keys. A read that begins after several have asked serves all of them.
-type lookUps struct {
-	db *gorm.DB
-
-	mu      sync.Mutex
-	asked   []*lookUp // guarded by mu
-	reading bool      // a goroutine reads until none asks; guarded by mu
-}
-
-// do fills in l. It blocks until a read with l is over, or l.ctx ends.
-func (k *lookUps) do(l *lookUp) error {
-	l.done = make(chan error, 1)
-	k.mu.Lock()
-	k.asked = append(k.asked, l)
-	first := !k.reading
-	k.reading = true
-	k.mu.Unlock()
-	if first {
-		go k.read() // until the queue is empty; the context of a waiting call bounds each read
-	}
-	select {
-	case err := <-l.done:
-		return err
-	case <-l.ctx.Done():
-		return context.Cause(l.ctx)
-	}
-}
-
-// read reads until none asks. A read has the context of its first request. If that ends, the others are read again.
-func (k *lookUps) read() {
-	for some := k.take(nil); len(some) > 0; {
-		first, again := some[0], []*lookUp(nil)
-		err := readAnswers(k.db.WithContext(first.ctx), some)
-		if err != nil && first.ctx.Err() != nil {
-			some, again = some[:1], some[1:]
-		}
-		for _, l := range some {
-			l.done <- err
-		}
-		some = k.take(again)
-	}
-}
-
-// take returns the look-ups of the next read: again, and the look-ups that were added since. It drops those whose context has ended.
-func (k *lookUps) take(again []*lookUp) []*lookUp {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	waiting := slices.DeleteFunc(slices.Concat(again, k.asked), func(l *lookUp) bool { return l.ctx.Err() != nil })
-	n := min(len(waiting), maxKeys)
-	k.asked, k.reading = waiting[n:], n > 0
-	return waiting[:n:n]
-}
-
-func readAnswers(db *gorm.DB, asked []*lookUp) error {
+// readAnswers reads what is stored with the keys of requests, maxKeys at most.
+func readAnswers(db *gorm.DB, requests ...*idempotency.Request) (storedAnswers, error) {
 	const one = "customer_id = ? AND route = ? AND idem_key = ?"
-	args := make([]any, 0, 3*len(asked))
-	for _, l := range asked {
-		args = append(args, l.scope.Customer, l.scope.Route, l.scope.Key)
+	args := make([]any, 0, 3*len(requests))
+	for _, r := range requests {
+		args = append(args, r.Scope.Customer, r.Scope.Route, r.Scope.Key)
 	}
 	var rows []answerRow
 	err := db.Raw("SELECT customer_id, route, idem_key, hash, status, body FROM idempotency_keys WHERE "+
-		one+strings.Repeat(" OR "+one, len(asked)-1), args...).Scan(&rows).Error
-	if err != nil {
-		return err
+		one+strings.Repeat(" OR "+one, len(requests)-1), args...).Scan(&rows).Error
+	stored := make(storedAnswers, len(rows))
+	for _, r := range rows {
+		stored[idempotency.Scope{Customer: r.CustomerID, Route: r.Route, Key: r.IdemKey}] = r
 	}
-	found := make(map[idempotency.Scope]*answerRow, len(rows))
-	for i, r := range rows {
-		found[idempotency.Scope{Customer: r.CustomerID, Route: r.Route, Key: r.IdemKey}] = &rows[i]
-	}
-	for _, l := range asked {
-		l.row = found[l.scope]
-	}
-	return nil
+	return stored, err
 }
 
 // fits reports a scope that the schema has no room for: some servers would cut it off.
@@ -228,14 +163,11 @@ func (s *Store) answering(ctx context.Context, run runner, once *idempotency.Req
 			return s.keepResult(tx, once, result)
 		}
 		// Perhaps an equal request has done it.
-		l := &lookUp{scope: once.Scope}
-		if err := readAnswers(tx, []*lookUp{l}); err != nil {
-			return err
+		stored, err := readAnswers(tx, once)
+		if err == nil && len(stored) > 0 {
+			err = errAnswered
 		}
-		if l.row != nil {
-			return errAnswered
-		}
-		return nil
+		return err
 	})
 	if !errors.Is(err, errAnswered) {
 		return err

@@ -52,7 +52,6 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, steps: steps, connect: connect, instance: c.Instance, timers: noTimers{},
 		limits: new(sync.Map), outcomeReads: make(chan struct{}, maxOutcomeReads),
 		auditing: make(chan struct{}, 1), // it reads all there is
-		lookUps:  &lookUps{db: db},
 	}
 	if d.OneWriter {
 		s.writers = make(chan struct{}, 1)

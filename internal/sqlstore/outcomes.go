@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -161,24 +160,24 @@ func (t *transaction) answerStored(ctx context.Context, lost bool) error {
 
 // answerKnown answers the requests whose keys are stored.
 func (t *transaction) answerKnown(ctx context.Context) error {
-	asked := make(map[*request]*lookUp)
-	for _, r := range t.requests {
-		if r.Key != nil && !r.Answered {
-			asked[r] = &lookUp{scope: r.Key.Scope}
+	asked := slices.DeleteFunc(slices.Clone(t.requests), func(r *request) bool { return r.Key == nil || r.Answered })
+	for some := range slices.Chunk(asked, maxKeys) {
+		keys := make([]*idempotency.Request, len(some))
+		for i, r := range some {
+			keys[i] = r.Key
 		}
-	}
-	for some := range slices.Chunk(slices.Collect(maps.Values(asked)), maxKeys) {
-		if err := readAnswers(t.db.WithContext(ctx), some); err != nil {
+		stored, err := readAnswers(t.db.WithContext(ctx), keys...)
+		if err != nil {
 			return t.translate(ctx, err)
 		}
-	}
-	for r, l := range asked {
-		a, found, err := l.answer(r.Key)
-		switch {
-		case err != nil:
-			r.Answered, r.Err = true, err
-		case found:
-			r.Answered, r.Err = true, &idempotency.AnsweredError{Answer: a}
+		for _, r := range some {
+			a, found, err := stored.of(r.Key)
+			switch {
+			case err != nil:
+				r.Answered, r.Err = true, err
+			case found:
+				r.Answered, r.Err = true, &idempotency.AnsweredError{Answer: a}
+			}
 		}
 	}
 	return nil

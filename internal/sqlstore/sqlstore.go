@@ -69,7 +69,6 @@ type Store struct {
 	connect      func(c driver.Connector, limit int) *sql.DB // a pool of traced connections
 	instance     string
 	timers       Scheduler
-	lookUps      *lookUps
 	outcomeReads chan struct{} // one token per transaction that looks for the outcome of orders
 	limits       *sync.Map     // SKU to its purchase limit, which never changes
 	writers      chan struct{} // one token per transaction that may run at once; nil: no limit
