@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,50 +66,6 @@ func TestPoisonAmongOrders(t *testing.T) {
 	}
 }
 
-// A kind that nobody here knows is left for those who do.
-func TestUnknownKindIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	a, _ := w.start(nodeConfig{Name: "a"})
-	const other, n = "mail.remind", 20
-	for i := range n {
-		push, err := a.Schedule(t.Context(), nil, timeout.Timer{Kind: other, ID: fmt.Sprint("m-", i), Due: time.Now().Add(-time.Hour)})
-		if err != nil {
-			t.Fatal(err)
-		}
-		push()
-	}
-	expired := func() bool { return w.number("SELECT COUNT(*) FROM orders WHERE status = 'PENDING'") == 0 }
-	placed := w.load(a, 50) + 1
-	w.waitFor(promised(0), "the orders have expired", expired)
-	w.forgotten(a, "unheard")
-	w.waitFor(promised(scanDelay), "an overdue scan has come by", expired)
-	if left := w.number("SELECT COUNT(*) FROM timeouts WHERE kind = ? AND state = 'OPEN' AND attempt = 0", other); left != n {
-		t.Errorf("%d of %d timers of an unknown kind are untouched", left, n)
-	}
-	var fired atomic.Int32
-	b, err := newNode(nodeConfig{Name: "b", Database: w.database, Redis: w.address})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = b.Handle(other, func(_ context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
-		out := make([]timeout.Outcome, len(batch))
-		for i := range out {
-			fired.Add(1)
-			out[i] = timeout.Done()
-		}
-		return out, nil
-	}, timeout.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.run(b)
-	w.settled(placed, 0)
-	if fired.Load() != n {
-		t.Errorf("%d timers fired where the kind is known, want %d", fired.Load(), n)
-	}
-}
-
 // A timer that was long due fires at once. An absurd moment is refused, with the transaction that asked for it.
 func TestPastAndAbsurdMoments(t *testing.T) {
 	t.Parallel()
@@ -130,26 +85,4 @@ func TestPastAndAbsurdMoments(t *testing.T) {
 	}
 	w.settled(10, 0)
 	t.Logf("10 orders of the past are gone after %v: %v", time.Since(began).Round(time.Millisecond), a.seen.all())
-}
-
-// A canary places orders whose timers others claim and expire, also while Redis is wiped.
-func TestCanaryNeverClaims(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	canary, _ := w.start(nodeConfig{Name: "canary", Canary: true})
-	w.start(nodeConfig{Name: "base"})
-	placed, _ := w.during(canary, testbedtest.Size(300, 5_000), 200*time.Millisecond, func() {
-		if err := canary.rdb.FlushAll(t.Context()).Err(); err != nil {
-			t.Error(err)
-		}
-	})
-	w.settled(placed, scanDelay)
-	by := w.number("SELECT COUNT(*) FROM effects WHERE node <> 'base'")
-	seen := canary.seen.all()
-	t.Logf("the canary placed %d, and saw %v", placed, seen)
-	delete(seen, "dropped") // entries that it could not push: Redis was slow
-	delete(seen, "failed: put entries")
-	if by != 0 || len(seen) != 0 {
-		t.Errorf("%d orders were expired by the canary, which did %v", by, seen)
-	}
 }

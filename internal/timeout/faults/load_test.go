@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -81,18 +80,6 @@ func (w *world) during(n *node, orders int, every time.Duration, harm func()) (p
 			harm()
 			times++
 		}
-	}
-}
-
-// forgotten places an order that was due long ago and is pushed by nobody: only an overdue scan finds it.
-func (w *world) forgotten(n *node, id string) {
-	w.t.Helper()
-	err := n.transact(w.t.Context(), func(tx *sql.Tx) (func(), error) {
-		_, err := n.placeIn(w.t.Context(), tx, 0, time.Now().Add(-time.Hour), id)
-		return func() {}, err
-	})
-	if err != nil {
-		w.t.Fatal(err)
 	}
 }
 

@@ -92,10 +92,10 @@ func open(address string) (*sql.DB, error) {
 }
 
 // number reads one.
-func (w *world) number(query string, args ...any) int {
+func (w *world) number(query string) int {
 	w.t.Helper()
 	var n sql.NullInt64
-	if err := w.db.QueryRowContext(w.t.Context(), query, args...).Scan(&n); err != nil {
+	if err := w.db.QueryRowContext(w.t.Context(), query).Scan(&n); err != nil {
 		w.t.Fatalf("%v\n%s", err, query)
 	}
 	return int(n.Int64)
