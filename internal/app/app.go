@@ -110,12 +110,10 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 	if i.limits, err = openLimits(ctx, i.c, i.locks, &i.closers, i.log); err != nil {
 		return err
 	}
-	placing := order.Config{
-		TTL: i.c.OrderTTL, MaxOpen: i.c.MaxOpenOrders, Stopping: ctx,
+	i.orders = order.NewService(i.store, i.strategies, order.Config{
+		TTL: i.c.OrderTTL, MaxOpen: i.c.MaxOpenOrders, Permits: i.limits.permits, Waitlist: i.limits.waitlist, Stopping: ctx,
 		Tracer: i.tel.TracerProvider, Observer: i.observer, Publisher: i.published,
-	}
-	i.limits.apply(&placing)
-	i.orders = order.NewService(i.store, i.strategies, placing)
+	})
 	i.closers.push("orders", i.orders.Wait)
 	if err := handleTimers(i.timers, i.orders, i.tel); err != nil {
 		return err

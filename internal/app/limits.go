@@ -16,7 +16,6 @@ import (
 	"example.com/shop/internal/dlock/redislock"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/httpapi/ratelimit"
-	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/stock/waitlist"
 	"example.com/shop/internal/telemetry"
@@ -54,16 +53,6 @@ func openLimits(ctx context.Context, c Config, l locks, closers *closers, log *s
 	}
 	s.waitlist, err = openWaitlist(l, closers, log)
 	return s, err
-}
-
-// apply sets the limits of orders that there are. A nil pointer in an interface would not be nil.
-func (l limits) apply(c *order.Config) {
-	if l.permits != nil {
-		c.Permits = l.permits
-	}
-	if l.waitlist != nil {
-		c.Waitlist = l.waitlist
-	}
 }
 
 // resize changes how many orders may be placed at the same time.

@@ -25,14 +25,6 @@ const (
 	streamRetry, streamSpread = time.Second, 2 * time.Second
 )
 
-// Events is the source of event streams; [*events.Feed] implements it.
-type Events interface {
-	// Listen subscribes a listener; see [events.Feed.Listen].
-	Listen(f events.Filter, lastID string) (*events.Listener, error)
-}
-
-var _ Events = (*events.Feed)(nil)
-
 // SubscribeEvents implements [StrictServerInterface].
 func (a *api) SubscribeEvents(ctx context.Context, r SubscribeEventsRequestObject) (SubscribeEventsResponseObject, error) {
 	ctx, in := requestOf(ctx)

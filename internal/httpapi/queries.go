@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/stock"
 )
 
 // ordersPage is the default number of orders on one page.
@@ -68,14 +67,6 @@ func (a *api) ListMovements(ctx context.Context, r ListMovementsRequestObject) (
 	}
 	return ListMovements200JSONResponse(body), nil
 }
-
-// Strategies lists and finds strategies; [*stock.Strategies] implements it.
-type Strategies interface {
-	Names() []string
-	Lookup(name string) (stock.Strategy, error)
-}
-
-var _ Strategies = (*stock.Strategies)(nil)
 
 // ListStrategies implements [StrictServerInterface].
 func (a *api) ListStrategies(context.Context, ListStrategiesRequestObject) (ListStrategiesResponseObject, error) {

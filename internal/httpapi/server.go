@@ -19,6 +19,8 @@ import (
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
 	"example.com/shop/internal/dlock/permits"
+	"example.com/shop/internal/events"
+	"example.com/shop/internal/stock"
 )
 
 //go:generate go tool -modfile=../../tools/go.mod oapi-codegen -config oapi-codegen.yaml openapi.yaml
@@ -29,7 +31,7 @@ type Config struct {
 	Stock  Stock
 
 	// Strategies are the strategies that the API lists. Default: none.
-	Strategies Strategies
+	Strategies *stock.Strategies
 
 	// Identity authenticates callers. Default: authentication is disabled, and every caller may do everything.
 	Identity Identity
@@ -55,7 +57,7 @@ type Config struct {
 	Cluster Cluster
 
 	// Events is the source of event streams. Default: subscriptions are refused.
-	Events Events
+	Events *events.Feed
 
 	// Heartbeat is the interval of heartbeats on an idle stream; default 10
 	// seconds, because proxies often close idle connections after 30 seconds.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"time"
 
-	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
-	"example.com/shop/internal/stock/waitlist"
 )
 
 // Request is an order that is about to be committed, and then what became of
@@ -146,31 +144,6 @@ type Store interface {
 
 	// Level returns the level of sku, or [stock.ErrNotFound].
 	Level(ctx context.Context, sku string) (stock.Level, error)
-}
-
-// Limiter bounds how many orders are being placed. [*permits.Limiter] is one.
-type Limiter interface {
-	// Take takes a permit, and release returns it. Take may wait for less than a second. It fails with
-	// [ErrConcurrencyLimit] if there is none, with [permits.ErrClosed] when the instance is about to stop, or with the
-	// cause of ctx.
-	Take(ctx context.Context) (release func(), err error)
-
-	// Refuse counts an order that is refused although there may be a permit, and returns an error that matches
-	// [ErrConcurrencyLimit].
-	Refuse() error
-
-	// Stats returns how many permits there are, and for how many instances.
-	Stats() permits.Stats
-}
-
-// Waitlist queues orders that wait for units of a SKU. [*waitlist.Waitlist] is one.
-type Waitlist interface {
-	// Wait queues for the units of sku until c.Try succeeds or fails, or ctx ends. If too many wait, it fails with
-	// [ErrNotWaiting] at once.
-	Wait(ctx context.Context, sku string, c waitlist.Claim) error
-
-	// Notify says that there may be units of skus again. It does not block.
-	Notify(skus ...string)
 }
 
 // Observer receives what happens to orders. Its methods must not block.

@@ -13,8 +13,10 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
+	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/stock"
+	"example.com/shop/internal/stock/waitlist"
 )
 
 // Config configures a Service.
@@ -23,8 +25,8 @@ type Config struct {
 	MaxLife   time.Duration        // how long it may wait with all extensions; default four times TTL
 	QueueLife time.Duration        // how long a queued order is tried; default 30 seconds
 	MaxOpen   int64                // how many pending orders a customer may have; default any number
-	Permits   Limiter              // of orders that are being placed; default: no bound
-	Waitlist  Waitlist             // default: nobody waits for units
+	Permits   *permits.Limiter     // of orders that are being placed; default: no bound
+	Waitlist  *waitlist.Waitlist   // default: nobody waits for units
 	Tracer    trace.TracerProvider // default: no spans
 	Observer  Observer             // default: nobody
 	Publisher Publisher            // default: nobody
@@ -42,8 +44,8 @@ type Service struct {
 	maxLife   time.Duration // 0: four times ttl
 	queueLife time.Duration
 	maxOpen   int64
-	permits   Limiter
-	waitlist  Waitlist
+	permits   *permits.Limiter
+	waitlist  *waitlist.Waitlist
 	stopping  context.Context //nolint:containedctx // It is a signal.
 	tracer    trace.Tracer
 	observer  Observer
