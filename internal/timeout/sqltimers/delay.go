@@ -67,7 +67,7 @@ func (s *Store) Redrive(ctx context.Context, kind string, ids []string) (redrive
 		q := s.engine.where(s.selectByKey(), chunk)
 		queries = append(queries, q.add(" AND state = ? ORDER BY kind, id"+s.engine.ForUpdate, timeout.Dead))
 	}
-	err = s.write(ctx, "redrive timers of "+kind, nil, multiple, func(tx timeout.Tx) error {
+	err = s.write(ctx, "redrive timers of "+kind, multiple, func(tx timeout.Tx) error {
 		redriven = nil
 		for _, q := range queries {
 			rows, err := s.reopen(ctx, tx, q)

@@ -12,7 +12,7 @@ func (s *Store) ClaimOverdue(
 	ctx context.Context, kind, partition string, before, until time.Time, limit int,
 ) (claimed []timeout.Row, err error) {
 	next := millis(until)
-	err = s.write(ctx, "claim overdue timers of partition "+partition, nil, multiple, func(tx timeout.Tx) (err error) {
+	err = s.write(ctx, "claim overdue timers of partition "+partition, multiple, func(tx timeout.Tx) (err error) {
 		claimed, err = s.overdue(kind, partition, millis(before), limit).rows(ctx, tx)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func (s *Store) Reassign(ctx context.Context, silent time.Duration, limit int) (
 		q.add(" AND state = ? AND lane <> ?", timeout.Open, timeout.Base)
 	}
 	gone := newQuery("DELETE FROM timeout_lanes WHERE seen_at < "+s.engine.Millis+" - ?", max(silent, forget).Milliseconds())
-	err = s.write(ctx, what, nil, multiple, func(tx timeout.Tx) (err error) {
+	err = s.write(ctx, what, multiple, func(tx timeout.Tx) (err error) {
 		if n, err = execAll(ctx, tx, queries); err != nil {
 			return err
 		}

@@ -14,7 +14,8 @@ var _ timeout.Store = (*Store)(nil)
 
 // Store keeps timers in one database. It is safe for concurrent use, and any number
 // of stores may share the database. Its errors say what was attempted, and are
-// [timeout.ErrUnavailable] when the database does not answer, refuses to work, or is too busy.
+// [timeout.ErrUnavailable] when the database does not answer, refuses to work, or is too busy; those in a transaction of the caller are
+// the errors of the database.
 type Store struct {
 	db      *sql.DB
 	engine  engine

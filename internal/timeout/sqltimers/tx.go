@@ -26,12 +26,9 @@ func (s *Store) read(ctx context.Context, what string, f func() error) error {
 	return describe(ctx, what, retrying(ctx, f))
 }
 
-// write runs f in tx, once. Without tx it runs f in its own transaction, or on the pool if f is one statement, until it
-// succeeds or fails for good. Then f must reset whatever it sets outside.
-func (s *Store) write(ctx context.Context, what string, tx timeout.Tx, n extent, f func(tx timeout.Tx) error) error {
-	if tx != nil {
-		return describe(ctx, what, f(tx))
-	}
+// write runs f in its own transaction, or on the pool if f is one statement, until it succeeds or fails for good. f must reset whatever
+// it sets outside.
+func (s *Store) write(ctx context.Context, what string, n extent, f func(tx timeout.Tx) error) error {
 	if s.writers != nil {
 		select {
 		case s.writers <- struct{}{}:

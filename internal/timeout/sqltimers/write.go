@@ -62,12 +62,15 @@ func (s *Store) Delete(ctx context.Context, tx timeout.Tx, kind string, ids []st
 }
 
 // run executes queries in tx, or atomically without one, and returns how many rows
-// they affected.
+// they affected. An error in tx is as the database returns it: the owner of tx classifies it.
 func (s *Store) run(ctx context.Context, what string, tx timeout.Tx, queries []*query) (n int, err error) {
+	if tx != nil {
+		return execAll(ctx, tx, queries)
+	}
 	if len(queries) == 0 {
 		return 0, nil
 	}
-	err = s.write(ctx, what, tx, len(queries) > 1, func(tx timeout.Tx) (err error) {
+	err = s.write(ctx, what, len(queries) > 1, func(tx timeout.Tx) (err error) {
 		n, err = execAll(ctx, tx, queries)
 		return err
 	})
@@ -108,7 +111,7 @@ func execAll(ctx context.Context, tx timeout.Tx, queries []*query) (n int, err e
 // Move implements [timeout.Store]. A dead timer is open again.
 func (s *Store) Move(ctx context.Context, tx timeout.Tx, kind, id string, due time.Time) (r timeout.Row, err error) {
 	at := millis(due)
-	err = s.write(ctx, fmt.Sprintf("move timer %s of %s", id, kind), tx, multiple, func(tx timeout.Tx) error {
+	move := func(tx timeout.Tx) error {
 		// The number of changed rows does not show whether there is one: it may be due then already.
 		rows, err := s.engine.where(s.selectByKey(), []key{{kind, id}}).add(s.engine.ForUpdate).rows(ctx, tx)
 		if err != nil {
@@ -121,7 +124,12 @@ func (s *Store) Move(ctx context.Context, tx timeout.Tx, kind, id string, due ti
 		r.Due, r.Next, r.Attempt, r.State = moment(at), moment(at), 0, timeout.Open
 		_, err = execAll(ctx, tx, s.open(rows, at))
 		return err
-	})
+	}
+	if tx != nil {
+		err = move(tx)
+	} else {
+		err = s.write(ctx, fmt.Sprintf("move timer %s of %s", id, kind), multiple, move)
+	}
 	if err != nil {
 		return timeout.Row{}, err
 	}
