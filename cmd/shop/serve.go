@@ -73,6 +73,8 @@ func (s *serving) define() {
 	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
 	f.DurationVar(&c.Retention, "retention", 0, "delete paid, cancelled, expired and rejected orders, with their ledger entries, this long after the end of their TTL; at least 24h; 0 keeps them for ever")
+	f.StringVar(&c.Webhook, "webhook", "", "`URL`: deliver each ledger entry to this address at least once, in the order of its SKU; all instances get the same")
+	f.StringVar(&c.WebhookSecret, "webhook-secret", "", "`SECRET`: sign deliveries with this secret, whsec_ and base64, as Standard Webhooks says")
 	f.Group("Cluster")
 	f.StringVar(&c.Instance, "instance", "", "`NAME`: call the instance so in responses, ledger and logs; 1 to 64 characters")
 	f.DefaultText("instance", "HOSTNAME-PID")

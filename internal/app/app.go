@@ -60,6 +60,7 @@ type instance struct {
 	limits     limits
 	orders     *order.Service
 	stocks     *stock.Service
+	deliveries func(context.Context) error
 	audits     func(context.Context) error
 }
 
@@ -118,6 +119,9 @@ func (i *instance) openDomain(ctx context.Context) (err error) {
 	if err := handleTimers(i.timers, i.orders, i.tel); err != nil {
 		return err
 	}
+	if i.deliveries, err = openWebhook(i.c, i.store, i.timers, i.node.lead, i.tel, &i.closers, i.log); err != nil {
+		return err
+	}
 	i.stocks = stock.NewService(i.store, i.strategies, func(skus ...string) {
 		i.limits.restocked(skus...)
 		i.published.Stock(skus...)
@@ -154,5 +158,5 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	return runAll(ctx, front, i.published.run, append(sides,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.audits)...)
+		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"example.com/shop/internal/app/webhook"
 	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/timeout"
 )
@@ -45,6 +46,8 @@ type Config struct {
 	CustomerRate  int           // orders per second and customer; 0: any number
 	MaxOpenOrders int64         // unpaid orders per customer; 0: any number
 	Auth          string        // AuthKeys or AuthNone
+	Webhook       string        // URL that gets the ledger; empty: none
+	WebhookSecret string        // whsec_ and base64
 	Canary        bool
 	Partition     string
 	LogLevel      slog.Level
@@ -72,6 +75,11 @@ func (c Config) Validate() error {
 	}
 	if c.Auth != AuthKeys && c.Auth != AuthNone {
 		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.Auth))
+	}
+	if c.Webhook != "" || c.WebhookSecret != "" {
+		if err := webhook.Validate(c.Webhook, c.WebhookSecret); err != nil {
+			bad = append(bad, fmt.Errorf("--webhook and --webhook-secret: %w", err))
+		}
 	}
 	if err := (timeout.Config{Partition: c.Partition}).Validate(); err != nil {
 		bad = append(bad, fmt.Errorf("--partition %q: want 1 to 32 letters, digits, dots, dashes and underscores", c.Partition))

@@ -19,15 +19,15 @@ const answersAge = 24 * time.Hour
 // purgeEvery is the mean time from the end of a purge of orders to the next one. The shortest is half of it.
 const purgeEvery = 10 * time.Minute
 
-// purge deletes what is old, with the rights of the leader. [sqlstore.Store.PurgeAnswers] says what hold is.
-type purge func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (n int64, err error)
+// leaderTask changes the database with the rights of the leader, and returns how much. [sqlstore.Store.PurgeAnswers] says what hold is.
+type leaderTask func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (n int64, err error)
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
 func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, log *slog.Logger) func(context.Context) error {
 	return purging("idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store))
 }
 
-func answersOf(store *sqlstore.Store) purge {
+func answersOf(store *sqlstore.Store) leaderTask {
 	return func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
 		return store.PurgeAnswers(ctx, hold, answersAge, math.MaxInt)
 	}
@@ -41,7 +41,7 @@ func purgeOrders(store *sqlstore.Store, retention, every time.Duration, lead *le
 	return purging("orders", every, slog.LevelInfo, lead, log, ordersOf(store, retention))
 }
 
-func ordersOf(store *sqlstore.Store, retention time.Duration) purge {
+func ordersOf(store *sqlstore.Store, retention time.Duration) leaderTask {
 	return func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
 		return store.PurgeOrders(ctx, hold, retention)
 	}
@@ -49,10 +49,10 @@ func ordersOf(store *sqlstore.Store, retention time.Duration) purge {
 
 // purging returns what purges about every so often while the instance leads, and for five times as long at most. It logs each purge
 // at level.
-func purging(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p purge) func(context.Context) error {
+func purging(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p leaderTask) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for backoff.Sleep(ctx, every/2+rand.N(every)) {
-			n, leads, err := purgeOnce(ctx, lead, 5*every, p)
+			n, leads, err := onceAsLeader(ctx, lead, 5*every, p)
 			switch {
 			case ctx.Err() != nil, !leads:
 			case err != nil:
@@ -65,8 +65,8 @@ func purging(what string, every time.Duration, level slog.Level, lead *leadershi
 	}
 }
 
-// purgeOnce purges if the instance leads. Each transaction is refused when another instance does.
-func purgeOnce(ctx context.Context, lead *leadership, most time.Duration, p purge) (n int64, leads bool, err error) {
+// onceAsLeader does p if the instance leads. Each transaction is refused when another instance does.
+func onceAsLeader(ctx context.Context, lead *leadership, most time.Duration, p leaderTask) (n int64, leads bool, err error) {
 	leads, err = lead.during(ctx, func(ctx context.Context, term *cluster.Term) error {
 		ctx, cancel := context.WithTimeout(ctx, most)
 		defer cancel()

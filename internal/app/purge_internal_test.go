@@ -35,11 +35,11 @@ func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	}
 	store := openTestStore(t, database)
 	lead := candidate(t, store, "leader")
-	if n, leads, err := purgeOnce(t.Context(), lead, time.Minute, answersOf(store)); n != 0 || leads || err != nil {
+	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store)); n != 0 || leads || err != nil {
 		t.Errorf("%d answers by one who leads nobody, %v", n, err)
 	}
 	elect(t, lead)
-	if n, leads, err := purgeOnce(t.Context(), lead, time.Minute, answersOf(store)); n != 1 || !leads || err != nil {
+	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store)); n != 1 || !leads || err != nil {
 		t.Errorf("%d answers, %v", n, err)
 	}
 	if send("young") != young || send("old") == old {
@@ -71,11 +71,11 @@ func TestOldOrdersAreDeletedByTheLeader(t *testing.T) {
 		t.Fatal(err)
 	}
 	lead := candidate(t, store, "leader")
-	if n, leads, err := purgeOnce(t.Context(), lead, time.Minute, ordersOf(store, retention)); n != 0 || leads || err != nil {
+	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, ordersOf(store, retention)); n != 0 || leads || err != nil {
 		t.Errorf("%d orders by one who does not lead, %v", n, err)
 	}
 	elect(t, lead)
-	if n, _, err := purgeOnce(t.Context(), lead, time.Minute, ordersOf(store, retention+2*time.Hour)); n != 0 || err != nil {
+	if n, _, err := onceAsLeader(t.Context(), lead, time.Minute, ordersOf(store, retention+2*time.Hour)); n != 0 || err != nil {
 		t.Errorf("%d orders before the retention was over, %v", n, err)
 	}
 	said, says := io.Pipe()

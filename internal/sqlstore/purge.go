@@ -18,8 +18,8 @@ import (
 const perPurge = 200
 
 // PurgeOrders deletes orders that are final, with their ledger entries, if their time to be placed or paid ended more than age ago
-// by the database's clock. It returns how many. It audits first, and keeps each order that has an entry after the checkpoint of a SKU,
-// or entries that do not add up to its status. It also keeps paid orders of SKUs with a purchase limit, which count.
+// by the database's clock. It returns how many. It audits first, and keeps each order that has an entry after the checkpoint of a SKU, an entry
+// that a webhook has not got, or entries that do not add up to its status. It also keeps paid orders of SKUs with a purchase limit, which count.
 //
 // The first entry of a SKU, its RESTOCK, takes over what paid orders have removed from on_hand. So no sum of the ledger changes, and its
 // quantity less its on_hand is the number of units that deleted orders have bought. The rows of SKUs stay as they are.
@@ -137,7 +137,7 @@ func (s *Store) restock(tx *gorm.DB, sku string) (id int64, err error) {
 type settledLine struct {
 	OrderID, SKU, Status string
 	Quantity, Limited    int64
-	RightTo              int64 // the checkpoint of the SKU; 0: there is none
+	RightTo              int64 // the checkpoint of the SKU, or what a webhook has got, if less; 0: there is none
 	First, Last          int64 // entries of the order
 	OnHand, Reserved     int64 // their sums
 }
@@ -159,11 +159,11 @@ func (l settledLine) isDone() bool {
 // settledLines returns the items of orders by their ids.
 func (s *Store) settledLines(tx *gorm.DB, ids []string) (items map[string][]settledLine, err error) {
 	var lines []settledLine
-	err = tx.Raw("SELECT ol.order_id, ol.sku, o.status, ol.quantity, s.purchase_limit AS limited, COALESCE(a.ledger_id, 0) AS right_to,"+
+	err = tx.Raw("SELECT ol.order_id, ol.sku, o.status, ol.quantity, s.purchase_limit AS limited, COALESCE(CASE WHEN w.ledger_id < a.ledger_id THEN w.ledger_id ELSE a.ledger_id END, 0) AS right_to,"+
 		" COALESCE(MIN(l.id), 0) AS first, COALESCE(MAX(l.id), 0) AS last, COALESCE(SUM(l.on_hand), 0) AS on_hand, COALESCE(SUM(l.reserved), 0) AS reserved"+
 		" FROM orders o"+s.engine.ByKey+" "+s.engine.FirstJoin+" order_lines ol ON ol.order_id = o.id "+s.engine.FirstJoin+" skus s ON s.sku = ol.sku"+
-		" LEFT JOIN audits a ON a.sku = ol.sku LEFT JOIN ledger l"+s.engine.Index("ledger_order")+" ON l.order_id = o.id AND l.sku = ol.sku"+
-		" WHERE o.id IN ? GROUP BY ol.order_id, ol.sku, o.status, ol.quantity, s.purchase_limit, a.ledger_id", ids).Scan(&lines).Error
+		" LEFT JOIN audits a ON a.sku = ol.sku LEFT JOIN webhooks w ON w.sku = ol.sku LEFT JOIN ledger l"+s.engine.Index("ledger_order")+" ON l.order_id = o.id AND l.sku = ol.sku"+
+		" WHERE o.id IN ? GROUP BY ol.order_id, ol.sku, o.status, ol.quantity, s.purchase_limit, a.ledger_id, w.ledger_id", ids).Scan(&lines).Error
 	items = make(map[string][]settledLine)
 	for _, l := range lines {
 		items[l.OrderID] = append(items[l.OrderID], l)

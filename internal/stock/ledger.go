@@ -1,5 +1,7 @@
 package stock
 
+import "time"
+
 // Movement is a reason for which a level changes.
 type Movement string
 
@@ -26,4 +28,16 @@ func (m Movement) Delta(quantity int64) (onHand, reserved int64) {
 	case Rebase:
 	}
 	return 0, 0
+}
+
+// Entry is a ledger entry: a movement of units of a SKU.
+type Entry struct {
+	ID         int64     `json:"id"`
+	Movement   Movement  `json:"movement"`
+	Quantity   int64     `json:"quantity"`
+	OrderID    string    `json:"order_id,omitempty"` // empty: the movement belongs to no order
+	CustomerID string    `json:"customer_id,omitempty"`
+	Status     string    `json:"status,omitempty"` // of the order after the movement
+	Instance   string    `json:"instance"`
+	At         time.Time `json:"at"`
 }

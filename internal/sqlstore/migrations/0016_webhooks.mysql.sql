@@ -1,0 +1,5 @@
+CREATE TABLE IF NOT EXISTS webhooks (
+  sku       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL PRIMARY KEY,
+  ledger_id BIGINT NOT NULL,
+  version   BIGINT NOT NULL
+) ENGINE=InnoDB;

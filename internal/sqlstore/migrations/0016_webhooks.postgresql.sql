@@ -1,0 +1,5 @@
+CREATE TABLE IF NOT EXISTS webhooks (
+  sku       VARCHAR(64) COLLATE "C" NOT NULL PRIMARY KEY,
+  ledger_id BIGINT NOT NULL,
+  version   BIGINT NOT NULL
+);

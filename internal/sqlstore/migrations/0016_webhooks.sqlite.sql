@@ -1,0 +1,5 @@
+CREATE TABLE IF NOT EXISTS webhooks (
+  sku       TEXT NOT NULL PRIMARY KEY,
+  ledger_id INTEGER NOT NULL,
+  version   INTEGER NOT NULL
+) WITHOUT ROWID;
