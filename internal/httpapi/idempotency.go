@@ -26,8 +26,8 @@ const (
 // they have taken anything that others need. If the first one ended without an answer that
 // counts, the next one does the work.
 //
-// The transaction of an order that was placed before finds the key. So the key is not read first, which would cost
-// each order a read. If a request ends before its transaction, the key is read then.
+// The transaction of a request that was carried out before finds the key. So the key is not read first, which would cost
+// each request a read. If a request ends before its transaction, the key is read then.
 func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(c *gin.Context, request any) (any, error) {
 		ctx, in := requestOf(c)
@@ -47,8 +47,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 			return nil, err
 		}
 		defer release()
-		first := waited || operation != "PlaceOrder"
-		if first {
+		if waited {
 			if err := a.answered(ctx, r); err != nil {
 				return replay(c, operation, err)
 			}
@@ -61,7 +60,7 @@ func (a *api) once(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 		switch answer, final := refusalOf(err); {
 		case final && operation == "PlaceOrder": // the others are decided again when they are repeated
 			err = cmp.Or(a.Orders.Refuse(ctx, r, answer), err)
-		case !first && !final && !isRepetition(err):
+		case !waited && !final && !isRepetition(err):
 			if known := a.answeredAfter(ctx, r); isRepetition(known) {
 				err = known
 			}

@@ -38,7 +38,7 @@ func TestNewOrderReadsNoStoredResponse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused error
 		m := &looking{memory: newMemory(func(context.Context) (order.Order, error) { return someOrderOf("c1"), refused })}
-		s := newHandler(t, httpapi.Config{Orders: m})
+		s := newHandler(t, httpapi.Config{Orders: m, Stock: m})
 		step := func(key string, status int, replayed bool, looks, work int) {
 			t.Helper()
 			m.looks = 0
@@ -56,6 +56,15 @@ func TestNewOrderReadsNoStoredResponse(t *testing.T) {
 		refused = &stock.ShortageError{Shortages: []stock.Shortage{{SKU: "s1", Requested: 2}}}
 		step("k4", 409, false, 0, 5)
 		step("k1", 201, true, 0, 5)
+		refused = nil
+		for _, again := range []bool{false, true} { // so it is with every operation
+			for path, r := range keyed("k5") {
+				m.looks = 0
+				if status, header, body := s.do(r); status >= 300 || header.Get("Idempotent-Replayed") == "true" != again || m.looks != 0 {
+					t.Errorf("%s, again %v: status %d, replayed %q, %d looks: %s", path, again, status, header.Get("Idempotent-Replayed"), m.looks, body)
+				}
+			}
+		}
 	})
 }
 
