@@ -16,6 +16,7 @@ type Lease struct {
 	ctx    context.Context //nolint:containedctx // Done when the lease ends; its cause is the outcome.
 	cancel context.CancelCauseFunc
 	when   time.Time // when Release was called; set before ctx is done
+	within func(context.Context) context.Context
 
 	mu      sync.Mutex
 	onEnd   []func(error)
@@ -92,6 +93,9 @@ func (l *Lease) Released() (time.Time, bool) {
 // Err as its cause. The caller must call the cancel function. The user of the context is
 // the holder: an acquisition of the same key with it does not wait; see [Reenter].
 func (l *Lease) Context(parent context.Context) (context.Context, context.CancelFunc) {
+	if l.within != nil {
+		parent = l.within(parent)
+	}
 	ctx, cancel := context.WithCancelCause(l.hold.carry(parent))
 	if l.ctx.Err() != nil {
 		cancel(l.Err()) // AfterFunc alone would cancel too late to stop the first step
@@ -99,6 +103,9 @@ func (l *Lease) Context(parent context.Context) (context.Context, context.Cancel
 	stop := context.AfterFunc(l.ctx, func() { cancel(l.Err()) })
 	return ctx, func() { stop(); cancel(nil) }
 }
+
+// Within has [Lease.Context] add the values of f to its parent. It is for a decorator, which calls it before it returns the lease.
+func (l *Lease) Within(f func(parent context.Context) context.Context) { l.within = f }
 
 // OnEnd calls f once, with the outcome: [ErrReleased], a [*LostError], or the
 // error of a failed release. If the lease has ended, OnEnd calls f at once. On a release, f runs before Release

@@ -19,11 +19,14 @@ type observed struct {
 
 	sizes []int
 	waits []time.Duration
+	of    []int // the size of the first transaction of each order
 }
 
 func (o *observed) Committing(_ context.Context, orders int) { o.sizes = append(o.sizes, orders) }
 
-func (o *observed) Waited(_ context.Context, d time.Duration) { o.waits = append(o.waits, d) }
+func (o *observed) Waited(_ context.Context, d time.Duration, orders int) {
+	o.waits, o.of = append(o.waits, d), append(o.of, orders)
+}
 
 // The observer gets the size of each transaction, and the wait of each order once, though a conflict has it committed twice.
 func TestTransactionsAreObserved(t *testing.T) {
@@ -46,6 +49,9 @@ func TestTransactionsAreObserved(t *testing.T) {
 		}
 		if diff := cmp.Diff([]time.Duration{0, 5 * time.Millisecond, 5 * time.Millisecond}, seen.waits); diff != "" {
 			r.Errorf("waits (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]int{1, 2, 2}, seen.of); diff != "" {
+			r.Errorf("sizes of the first transactions (-want +got):\n%s", diff)
 		}
 	})
 }

@@ -246,28 +246,41 @@ func (q *commitQueue) enlist(parts []*part) []*part {
 	})
 }
 
+// observe notifies the observer of a transaction that begins with parts.
+func (q *commitQueue) observe(ctx context.Context, parts []*part, orders int) {
+	q.observer.Committing(ctx, orders)
+	now := time.Now()
+	for _, p := range parts {
+		for _, e := range p.entries {
+			if !e.arrived.IsZero() {
+				q.observer.Waited(e.ctx, now.Sub(e.arrived), orders)
+				e.arrived = time.Time{}
+			}
+		}
+	}
+}
+
 // try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left. Its span is in the
-// trace of one of its orders, which is recorded if any is, and has links to the others.
+// trace of one of its orders, which is recorded if any is, and has links to the others. It is a child of the span of the lease if that
+// is in the same trace.
 func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			err = fmt.Errorf("order: commit: panic: %v\n%s", cause, debug.Stack())
 		}
 	}()
-	batches, skus, orders := make([]*Batch, len(parts)), 0, 0
+	batches, skus, orders, strategy := make([]*Batch, len(parts)), 0, 0, ""
 	of := trace.SpanContextFromContext(parts[0].entries[0].ctx)
 	var links []trace.Link
-	began := time.Now()
 	for i, p := range parts {
 		p.batch = &Batch{Claims: p.unit.claims, Bounded: p.unit.bounded()}
 		for _, e := range p.entries {
 			p.batch.Requests = append(p.batch.Requests, e.Request)
-			if !e.arrived.IsZero() {
-				q.observer.Waited(e.ctx, began.Sub(e.arrived))
-				e.arrived = time.Time{}
+			for _, o := range e.offers {
+				strategy = common(strategy, o.Strategy.Name)
 			}
 			switch s := trace.SpanContextFromContext(e.ctx); {
-			case !s.IsSampled() || s.Equal(of):
+			case !s.IsSampled() || s.TraceID() == of.TraceID():
 			case !of.IsSampled():
 				of = s
 			default:
@@ -277,8 +290,15 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		batches[i] = p.batch
 		skus, orders = skus+len(p.unit.claims), orders+len(p.entries)
 	}
-	ctx, span := q.tracer.Start(trace.ContextWithSpanContext(context.WithoutCancel(parts[0].ctx), of), "stock.reserve",
-		trace.WithLinks(links...), trace.WithAttributes(attribute.Int("stock.skus", skus), attribute.Int("stock.orders", orders)))
+	within := of
+	for _, p := range parts {
+		if lease := trace.SpanContextFromContext(p.ctx); lease.TraceID() == of.TraceID() {
+			within = lease
+		}
+	}
+	ctx, span := q.tracer.Start(trace.ContextWithSpanContext(context.WithoutCancel(parts[0].ctx), within), "stock.reserve", trace.WithLinks(links...),
+		trace.WithAttributes(attribute.Int("stock.skus", skus), attribute.Int("stock.orders", orders), attribute.String("stock.strategy", strategy)))
+	q.observe(ctx, parts, orders)
 	defer func() {
 		for _, p := range parts {
 			if p.batch.Err != nil {
@@ -288,7 +308,6 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		mark(span, err)
 		span.End()
 	}()
-	q.observer.Committing(ctx, orders)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var left atomic.Int64

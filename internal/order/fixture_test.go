@@ -22,7 +22,7 @@ type retries struct {
 
 func (r *retries) Committing(context.Context, int) {}
 
-func (r *retries) Waited(context.Context, time.Duration) {}
+func (r *retries) Waited(context.Context, time.Duration, int) {}
 
 func (r *retries) Placed(context.Context, string, error) {
 	r.mu.Lock()

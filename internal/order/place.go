@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/dlock/permits"
 	"example.com/shop/internal/idempotency"
@@ -71,7 +70,7 @@ var ErrQueued = errors.New("order: queued")
 // [ErrConcurrencyLimit], [ErrCrowded], [ErrServiceCrowded], [ErrOverloaded], [ErrStopping], [stock.ErrLockHeld], [stock.ErrBusy], [stock.ErrUnavailable], the cause of ctx's end.
 // After any of them no order exists. Only [ErrOutcomeUnknown] leaves that open, and comes with the id that the order would have.
 func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
-	ctx, span := s.tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.Int("order.items", len(p.Items))))
+	ctx, span := s.tracer.Start(ctx, "order.place")
 	defer span.End()
 	var items []Item
 	defer func() {
@@ -97,7 +96,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 		Order: Order{ID: NewID(), CustomerID: p.Customer, Items: items},
 		TTL:   s.life(), MaxOpen: s.maxOpen, Key: p.Key,
 	}
-	span.SetAttributes(attribute.String("order.id", req.Order.ID))
+	span.SetAttributes(attribute.String("order.id", req.Order.ID), attribute.Int("order.skus", len(items)))
 	until := time.Now().Add(p.Prefer.Wait)
 	mine := entry{Request: req, ctx: ctx, offers: offers}
 	if p.Prefer.Bounded || p.Prefer.Async {

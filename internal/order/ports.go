@@ -155,8 +155,9 @@ type Observer interface {
 	// Committing is called when a transaction with so many orders begins.
 	Committing(ctx context.Context, orders int)
 
-	// Waited is called with the time from the arrival of an order in the commit queue to its first transaction.
-	Waited(ctx context.Context, d time.Duration)
+	// Waited is called with the time from the arrival of an order in the commit queue to its first transaction, which has so many
+	// orders. ctx is that of the order.
+	Waited(ctx context.Context, d time.Duration, orders int)
 
 	// Retried is called when an attempt was refused and is made again. reason
 	// is [dlock.ErrFenced], [dlock.ErrLost] or [stock.ErrConflict].
@@ -188,7 +189,7 @@ func (discard) Placed(context.Context, string, error) {}
 
 func (discard) Committing(context.Context, int) {}
 
-func (discard) Waited(context.Context, time.Duration) {}
+func (discard) Waited(context.Context, time.Duration, int) {}
 
 func (discard) Retried(context.Context, error) {}
 

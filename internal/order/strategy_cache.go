@@ -60,17 +60,22 @@ func (k *offers) of(sku string) stock.Offer {
 
 // strategy returns the name of the strategy by which items are sold: "mixed" if there are several, "" if one is unknown.
 func (k *offers) strategy(items []Item) (name string) {
-	for i, it := range items {
-		switch is := k.of(it.SKU).Strategy.Name; {
-		case is == "":
+	for _, it := range items {
+		is := k.of(it.SKU).Strategy.Name
+		if is == "" {
 			return ""
-		case i == 0:
-			name = is
-		case is != name:
-			name = "mixed"
 		}
+		name = common(name, is)
 	}
 	return name
+}
+
+// common returns the strategy of two groups of SKUs; the first one may be empty.
+func common(name, other string) string {
+	if name == "" || name == other {
+		return other
+	}
+	return "mixed"
 }
 
 // rebased notes the token offset that a row had when it refused an order.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/XSAM/otelsql"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric/noop"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
@@ -22,35 +23,84 @@ func traced(c driver.Connector, dialect string, tp trace.TracerProvider) *sql.DB
 		return sql.OpenDB(c)
 	}
 	return otelsql.OpenDB(c,
-		otelsql.WithTracerProvider(tp),
+		otelsql.WithTracerProvider(reticent{tp}),
 		otelsql.WithMeterProvider(noop.NewMeterProvider()), // the default is the global one
 		otelsql.WithAttributes(semconv.DBSystemNameKey.String(dialect)),
-		otelsql.WithSpanNameFormatter(spanName),
+		otelsql.WithSpanNameFormatter(func(_ context.Context, m otelsql.Method, query string) string { return summary(m, query) }),
+		otelsql.WithAttributesGetter(func(_ context.Context, m otelsql.Method, query string, _ []driver.NamedValue) []attribute.KeyValue {
+			is := summary(m, query)
+			operation, _, _ := strings.Cut(is, " ")
+			return []attribute.KeyValue{semconv.DBOperationName(operation), semconv.DBQuerySummary(is)}
+		}),
 		otelsql.WithSpanOptions(otelsql.SpanOptions{
 			DisableErrSkip:       true, // the driver asks for the statement to be prepared
 			OmitConnResetSession: true,
 			OmitConnPrepare:      true,
 			OmitRows:             true,
-			RecordError:          func(err error) bool { return !sqldb.Is(err, sqldb.Duplicate) }, // its text repeats the key
+			RecordError:          func(err error) bool { return !sqldb.Is(err, sqldb.Duplicate) }, // an answer
 			SpanFilter: func(ctx context.Context, _ otelsql.Method, _ string, _ []driver.NamedValue) bool {
 				return trace.SpanContextFromContext(ctx).IsSampled()
 			},
 		}))
 }
 
-// spanName is the first word of the statement, in capitals as SQL has it.
-func spanName(_ context.Context, m otelsql.Method, query string) string {
-	switch m {
+// summary returns the operations of a statement with their tables, such as "INSERT orders; UPDATE skus".
+func summary(m otelsql.Method, query string) string {
+	switch m { //nolint:exhaustive // Others have a query, or the name of the method.
 	case otelsql.MethodConnBeginTx:
 		return "BEGIN"
 	case otelsql.MethodTxCommit:
 		return "COMMIT"
 	case otelsql.MethodTxRollback:
 		return "ROLLBACK"
-	default:
-		if words := strings.Fields(query); len(words) > 0 {
-			return words[0]
+	}
+	var is strings.Builder
+	begins, table := true, false // the next word is an operation, or a table
+	for word := range strings.FieldsSeq(query) {
+		upper := strings.ToUpper(word)
+		switch {
+		case begins:
+			if is.Len() > 0 {
+				is.WriteString("; ")
+			}
+			is.WriteString(upper)
+			table = upper == "UPDATE"
+		case table:
+			name, _, _ := strings.Cut(word, "(") // columns, or a subquery
+			if name = strings.Trim(name, "`\",;)"); name != "" {
+				is.WriteString(" " + name)
+			}
+			table = false
+		default:
+			table = upper == "INTO" || upper == "FROM" || upper == "JOIN"
 		}
+		begins = strings.HasSuffix(word, ";")
+	}
+	if is.Len() == 0 {
 		return string(m)
 	}
+	return is.String()
+}
+
+// reticent is a provider whose spans keep the kind of an error instead of its text, which may repeat values.
+type reticent struct{ trace.TracerProvider }
+
+// Tracer implements [trace.TracerProvider].
+func (r reticent) Tracer(name string, options ...trace.TracerOption) trace.Tracer {
+	return reticentTracer{r.TracerProvider.Tracer(name, options...)}
+}
+
+type reticentTracer struct{ trace.Tracer }
+
+// Start implements [trace.Tracer].
+func (t reticentTracer) Start(ctx context.Context, name string, options ...trace.SpanStartOption) (context.Context, trace.Span) {
+	ctx, span := t.Tracer.Start(ctx, name, options...) //nolint:spancheck // otelsql ends it.
+	return ctx, reticentSpan{span}                     //nolint:spancheck // otelsql ends it.
+}
+
+type reticentSpan struct{ trace.Span }
+
+// RecordError implements [trace.Span].
+func (s reticentSpan) RecordError(err error, _ ...trace.EventOption) {
+	s.SetAttributes(semconv.ErrorType(err))
 }

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/idempotency"
@@ -81,16 +82,25 @@ func (o *Observer) of(ctx context.Context, strategy string) map[string]metric.Ad
 	return all.(map[string]metric.AddOption) //nolint:errcheck,forcetypeassert // Only such are stored.
 }
 
-// Placed implements [order.Observer].
+// Placed implements [order.Observer]. The span of ctx gets the strategy and the outcome.
 func (o *Observer) Placed(ctx context.Context, strategy string, err error) {
-	o.orders.Add(ctx, 1, o.of(ctx, strategy)[outcome(err)])
+	is := outcome(err)
+	o.orders.Add(ctx, 1, o.of(ctx, strategy)[is])
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.String("order.strategy", cmp.Or(strategy, "none")), attribute.String("order.outcome", is))
+	}
 }
 
 // Committing implements [order.Observer].
 func (o *Observer) Committing(ctx context.Context, orders int) { o.size.Record(ctx, int64(orders)) }
 
-// Waited implements [order.Observer].
-func (o *Observer) Waited(ctx context.Context, d time.Duration) { o.wait.Record(ctx, d.Seconds()) }
+// Waited implements [order.Observer]. The span of ctx gets the size of the batch.
+func (o *Observer) Waited(ctx context.Context, d time.Duration, orders int) {
+	o.wait.Record(ctx, d.Seconds())
+	if span := trace.SpanFromContext(ctx); span.IsRecording() {
+		span.SetAttributes(attribute.Int("order.batch.size", orders))
+	}
+}
 
 // Retried implements [order.Observer].
 func (o *Observer) Retried(ctx context.Context, reason error) {

@@ -11,14 +11,16 @@ import (
 	"testing/fstest"
 	"time"
 
-	"github.com/alicebob/miniredis/v2"
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
 
+	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/redisx"
+	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/telemetry"
 )
@@ -167,7 +169,10 @@ func TestPropagator(t *testing.T) {
 func TestRedisSpans(t *testing.T) {
 	spans := keep{tracetest.NewInMemoryExporter()}
 	tel := setup(t, telemetry.Config{Spans: spans})
-	rdb := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	rdb, err := redisclient.New(testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
 		if err := rdb.Close(); err != nil {
 			t.Error(err)
@@ -189,9 +194,10 @@ func TestRedisSpans(t *testing.T) {
 	if err := rdb.Get(ctx, "secret-owner").Err(); !errors.Is(err, redis.Nil) {
 		t.Fatal(err)
 	}
-	script := redisx.Folder{Files: fstest.MapFS{"lua/double.lua": {Data: []byte("return 2 * tonumber(ARGV[1])")}}}.Script("double")
-	if _, err := script.Run(ctx, rdb, []string{"k"}, []any{"secret-owner"}); err == nil {
-		t.Error("twice a text is a number")
+	const double = "if not tonumber(ARGV[1]) then return redis.error_reply('ERR '..ARGV[1]) end return 2 * tonumber(ARGV[1])"
+	script := redisx.Folder{Files: fstest.MapFS{"lua/double.lua": {Data: []byte(double)}}}.Script("double")
+	if _, err := script.Run(ctx, rdb, []string{"k"}, []any{"secret-owner"}); err == nil || !strings.Contains(err.Error(), "secret-owner") {
+		t.Errorf("the double of a text: %v", err)
 	}
 	if v, err := script.Run(ctx, rdb, []string{"k"}, []any{"21"}); err != nil || v != int64(42) {
 		t.Fatal(v, err)
@@ -214,8 +220,11 @@ func TestRedisSpans(t *testing.T) {
 				t.Errorf("%s shows an argument in %s", s.Name, a.Key)
 			}
 		}
+		if text := s.Status.Description; strings.Contains(text, "secret-owner") || s.Status.Code == codes.Error && text == "" {
+			t.Errorf("%s failed with %q", s.Name, text)
+		}
 	}
-	want := []string{"SET: Unset", "GET: Unset", "EVALSHA double: Unset", "EVAL: Error", "EVALSHA double: Unset", "EVAL: Unset", "PIPELINE INCR: Unset", "work: Unset"}
+	want := []string{"SET: Unset", "GET: Unset", "EVALSHA double: Unset", "EVAL: Error", "EVALSHA double: Unset", "PIPELINE INCR: Unset", "work: Unset"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
 	}

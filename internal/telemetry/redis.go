@@ -40,7 +40,12 @@ func (r redisSpans) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		if !trace.SpanContextFromContext(ctx).IsSampled() || greets(cmd) {
 			return next(ctx, cmd)
 		}
-		return r.measure(ctx, commandName(cmd), func(ctx context.Context) error { return next(ctx, cmd) })
+		name, script := named(cmd)
+		attrs := []attribute.KeyValue{semconv.DBOperationName(name)}
+		if script != "" {
+			name, attrs = name+" "+script, append(attrs, semconv.DBStoredProcedureName(script))
+		}
+		return r.measure(ctx, name, func(ctx context.Context) error { return next(ctx, cmd) }, attrs...)
 	}
 }
 
@@ -50,8 +55,10 @@ func (r redisSpans) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pr
 		if len(cmds) == 0 || !trace.SpanContextFromContext(ctx).IsSampled() || greets(cmds[0]) {
 			return next(ctx, cmds)
 		}
-		name := "PIPELINE " + commandName(cmds[0])
-		return r.measure(ctx, name, func(ctx context.Context) error { return next(ctx, cmds) }, semconv.DBOperationBatchSize(len(cmds)))
+		first, script := named(cmds[0])
+		name := strings.TrimSpace("PIPELINE " + first + " " + script)
+		return r.measure(ctx, name, func(ctx context.Context) error { return next(ctx, cmds) },
+			semconv.DBOperationName("PIPELINE "+first), semconv.DBOperationBatchSize(len(cmds)))
 	}
 }
 
@@ -64,23 +71,30 @@ func greets(cmd redis.Cmder) bool {
 	return false
 }
 
-// measure calls f in a span. A nil reply is an answer. A server that does not know a script gets it next.
+// measure calls f in a span. A nil reply is an answer. A server that does not know a script gets it next. The text of an error may
+// repeat arguments, so the span has only its kind.
 func (r redisSpans) measure(ctx context.Context, name string, f func(context.Context) error, attrs ...attribute.KeyValue) error {
 	ctx, span := r.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindClient),
-		trace.WithAttributes(append(attrs, semconv.DBSystemNameRedis, semconv.DBOperationName(name))...))
+		trace.WithAttributes(append(attrs, semconv.DBSystemNameRedis)...))
 	defer span.End()
 	err := f(ctx)
 	if err != nil && !errors.Is(err, redis.Nil) && !redis.HasErrorPrefix(err, "NOSCRIPT") {
-		span.SetStatus(codes.Error, err.Error())
+		kind := semconv.ErrorType(err)
+		if _, reply := errors.AsType[redis.Error](err); reply {
+			code, _, _ := strings.Cut(err.Error(), " ") // such as WRONGTYPE
+			kind = semconv.ErrorTypeKey.String(code)
+		}
+		span.SetAttributes(kind)
+		span.SetStatus(codes.Error, kind.Value.AsString())
 	}
 	return err
 }
 
-// commandName returns the name of a command in capitals, with that of its script.
-func commandName(cmd redis.Cmder) string {
-	name := strings.ToUpper(cmd.Name())
+// named returns the name of a command in capitals, and that of its script.
+func named(cmd redis.Cmder) (name, script string) {
+	name = strings.ToUpper(cmd.Name())
 	if args := cmd.Args(); name == "EVALSHA" && len(args) > 1 {
-		name = strings.TrimSpace(name + " " + redisx.ScriptName(args[1]))
+		script = redisx.ScriptName(args[1])
 	}
-	return name
+	return name, script
 }

@@ -2,6 +2,8 @@ package telemetry_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,19 +126,56 @@ func TestOneOrderIsOneTrace(t *testing.T) {
 	slices.Sort(tree)
 	want := []string{
 		" > order.place",
-		"order.place > SELECT", // by which strategy the SKU is sold
+		"lock.hold > stock.reserve",
+		"order.place > SELECT skus", // by which strategy the SKU is sold
 		"order.place > lock.acquire",
 		"order.place > lock.hold",
 		"order.place > lock.release",
-		"order.place > stock.reserve",
 		"stock.reserve > BEGIN",
 		"stock.reserve > COMMIT",
-		"stock.reserve > INSERT", // order, lines, ledger
-		"stock.reserve > SELECT", // clock, level
-		"stock.reserve > UPDATE", // claim, write back
+		"stock.reserve > INSERT ledger",
+		"stock.reserve > INSERT order_lines",
+		"stock.reserve > INSERT orders",
+		"stock.reserve > SELECT skus", // with the clock
+		"stock.reserve > UPDATE skus",
 	}
 	if diff := cmp.Diff(want, slices.Compact(tree)); diff != "" {
 		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+}
+
+func TestSpansOfAnOrderSayWhatItWas(t *testing.T) {
+	spans := keep{tracetest.NewInMemoryExporter()}
+	tel := setup(t, telemetry.Config{Spans: spans})
+	orders, levels := shop(t, tel)
+	if _, _, err := levels.Create(t.Context(), stock.Level{SKU: "mug", Strategy: "redis", OnHand: 1}); err != nil {
+		t.Fatal(err)
+	}
+	mugs := func(n int64) order.Purchase {
+		return order.Purchase{Customer: "c", Items: []order.Item{{SKU: "mug", Quantity: n}}}
+	}
+	placed, err := orders.Place(t.Context(), mugs(1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := orders.Place(t.Context(), mugs(1)); !errors.As(err, new(*stock.ShortageError)) {
+		t.Fatal(err)
+	}
+	var says []string
+	for _, s := range spans.GetSpans() {
+		for _, a := range s.Attributes {
+			if s.Name == "order.place" || s.Name == "stock.reserve" {
+				says = append(says, fmt.Sprint(a.Key, "=", a.Value.String()))
+			}
+		}
+	}
+	for _, want := range []string{
+		"order.batch.size=1", "order.id=" + placed.ID, "order.outcome=accepted", "order.outcome=out_of_stock", "order.skus=1", "order.strategy=redis",
+		"stock.orders=1", "stock.skus=1", "stock.strategy=redis",
+	} {
+		if !slices.Contains(says, want) {
+			t.Errorf("no %s in %q", want, says)
+		}
 	}
 }
 

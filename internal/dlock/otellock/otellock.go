@@ -2,7 +2,7 @@
 //
 // Three spans divide the time of a request. lock.acquire lasts while the caller waits for the key. lock.hold lasts
 // from the grant until the key is released or lost. lock.release lasts for the request to the store. All are children
-// of the caller's span. A lost lease ends lock.hold with an error at the moment of the loss, even if its holder is
+// of the caller's span. The work under the lease, which has [dlock.Lease.Context], is a child of lock.hold. A lost lease ends lock.hold with an error at the moment of the loss, even if its holder is
 // still at work. It has no lock.release.
 //
 // A TryAcquireEach is one lock.acquire, with the numbers of keys asked for (lock.keys) and granted (lock.granted), and
@@ -168,11 +168,12 @@ func (l *Locker) measure(ctx context.Context, key string, each int, acquire func
 }
 
 // follow opens lock.hold, which the end of lease closes. A release is recorded when it is over.
-//
-//nolint:spancheck // The end of the lease ends the span.
 func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute.KeyValue) {
 	start, keys := time.Now(), int64(len(lease.Keys()))
 	_, span := l.tracer.Start(ctx, "lock.hold", trace.WithTimestamp(start), l.attributes(of...))
+	if span.IsRecording() {
+		lease.Within(func(parent context.Context) context.Context { return trace.ContextWithSpan(parent, span) })
+	}
 	l.held.Add(ctx, keys, l.plain)
 	lease.OnEnd(func(err error) {
 		outcome, labels := outcomeReleased, l.outcomes[outcomeReleased]

@@ -69,7 +69,7 @@ func (*repeats) Placed(context.Context, string, error) {}
 func (*repeats) Committing(context.Context, int) {}
 
 // Waited implements [order.Observer].
-func (*repeats) Waited(context.Context, time.Duration) {}
+func (*repeats) Waited(context.Context, time.Duration, int) {}
 
 // Retried implements [order.Observer].
 func (r *repeats) Retried(_ context.Context, reason error) {
