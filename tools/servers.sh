@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, postgres, etcd,
-# ZooKeeper, haproxy and the browser Chromium; with the argument pictures, a Chinese font as well.
+# ZooKeeper, haproxy, libfaketime and the browser Chromium; with the argument pictures, a Chinese font as well.
 # Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
 
@@ -13,6 +13,7 @@ has redis-server || packages+=(redis-server)
 has rsync || packages+=(rsync) # copies the data of a Galera node to another one
 has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || packages+=(postgresql)
 has etcd || packages+=(etcd-server)
+compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || packages+=(libfaketime) # sets the clock of one server
 has haproxy || packages+=(haproxy)
 has chromium || has google-chrome || packages+=(chromium)
 has java || packages+=(default-jre-headless)
