@@ -21,7 +21,7 @@ func labCommand() cli.Command {
 			{Purpose: "Five instances, with real servers that are installed here", Line: "shop lab --instances 5 --all"},
 			{Purpose: "A fixed address, and a Redis that runs already", Line: "shop lab --listen 127.0.0.1:8090 --redis redis://127.0.0.1:6379/0"},
 		},
-		Commands: []cli.Command{listLabsCommand(), runLabCommand(lab.All()), workerCommand()},
+		Commands: []cli.Command{listLabsCommand(), runLabCommand(lab.All()), newLabCommand(), workerCommand()},
 		Define: func(f *cli.Flags) cli.Run {
 			c := &controlroom.Config{Stores: fleet.StoresConfig{Embed: true}}
 			f.StringVar(&c.Listen, "listen", "127.0.0.1:0", "`HOST:PORT`: serve the page at this loopback address; port 0 takes a free one")

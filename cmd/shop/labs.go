@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -50,7 +51,7 @@ func runLabCommand(labs []lab.Lab) cli.Command {
 	}
 	return cli.Command{
 		Name: "run", Summary: "Run a lab on real processes and servers, and print its verdict",
-		Details: "The name all runs every lab. Each takes less than 30 s, and ends all that it has started.",
+		Details: "The name all runs every lab. Each takes less than 30 s, and ends all that it has started. On a busy machine a lab places fewer orders, as with --small, and may take longer.",
 		Args:    "NAME", Values: names,
 		Examples: []cli.Example{
 			{Purpose: "The lost update, step by step", Line: "shop lab run lost-update"},
@@ -136,6 +137,30 @@ func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
 		return result.Verdict, nil
 	}
 	return result.Verdict, l.Write(r.out, result)
+}
+
+// newLabCommand writes the files of a new lab.
+func newLabCommand() cli.Command {
+	return cli.Command{
+		Name: "new", Args: "NAME", Summary: "Write a lab of your own, which runs, for you to change",
+		Details:  "The command works at the root of the repository. It writes a script and texts from a template, adds the lab to the list, and overwrites nothing.",
+		Examples: []cli.Example{{Purpose: "A script in internal/show/lab/slow_disk.go", Line: "shop lab new slow-disk"}},
+		Define: func(f *cli.Flags) cli.Run {
+			return func(_ context.Context, args []string) error {
+				written, err := lab.Scaffold(".", args[0])
+				if errors.Is(err, lab.ErrName) {
+					return cli.UsageError{Err: err}
+				}
+				for _, path := range written {
+					fmt.Fprintln(f.Stdout, path)
+				}
+				if err == nil {
+					fmt.Fprintf(f.Stdout, "Run it with: go run ./cmd/shop lab run %s\nHow to change it: docs/how-to/write-a-lab.md\n", args[0])
+				}
+				return err
+			}
+		},
+	}
 }
 
 // workerCommand is a worker of a lab, in a process that the lab starts. The help does not show it, as people do not start workers.

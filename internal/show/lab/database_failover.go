@@ -27,7 +27,7 @@ const (
 )
 
 func runDatabaseFailover(ctx context.Context, r *Run) {
-	t := (&stores{r: r}).theater("the writer of the database is killed after its replica was cut off")
+	t := (&stores{r: r}).theater("the writer of the database is killed after its replica was cut off", Legend{Holds: "as it should be", Stale: "orders lost, or sold twice", Waits: "cut off, or waits for the replica", Neutral: "runs"})
 	async := t.failDatabase(ctx, "async", nil)
 	semi := t.failDatabase(ctx, "semi-sync", confirming)
 	r.Effect(async.lost == async.late, "asynchronous: %s that had been acknowledged were lost", count(async.lost, "order"))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/platform/backoff"
 )
 
 const (
@@ -25,7 +26,9 @@ func runDeadlock(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	rdb := r.client(s.Redis)
 	locks := must(redislock.New(rdb, redislock.Config{TTL: basketTTL}))
-	picture := r.Draw(&Picture{Title: "two baskets in opposite order"})
+	picture := r.Draw(&Picture{Title: "two baskets in opposite order", Legend: Legend{
+		Holds: "has its locks", Stale: "holds one lock and waits for the other", Waits: "waits, and holds nothing", Neutral: "another process has rice",
+	}})
 	deadlock(ctx, s, picture)
 	sortedLocks(ctx, s, locks, picture)
 }
@@ -94,10 +97,11 @@ func sortedLocks(ctx context.Context, s *stores, locks *redislock.Locker, pictur
 			return
 		}
 	}
-	s.r.Step("sorted: somebody else has rice. B asks for its basket, then A: both wait for rice, and neither holds tea meanwhile")
+	s.r.Step("sorted: another process has rice. B asks for its basket, then A: both wait for rice, and neither holds tea meanwhile")
+	backoff.Sleep(ctx, basketTTL/3) // so that the picture shows it; nothing depends on it
 	freed := time.Now()
 	check(third.Release(ctx))
-	picture.Span("somebody else", asked, freed, Neutral, "")
+	picture.Span("another process", asked, freed, Neutral, "")
 	ok, end := true, freed
 	for _, next := range []int{1, 0} {
 		all := b.p[next].Until(ctx, pointAll)

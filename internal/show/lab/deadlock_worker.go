@@ -15,7 +15,7 @@ const (
 	pointFails = "fails" // its deadline is over, and it still has the first lock; the value is as for all
 )
 
-// basketWorker locks the SKUs of its basket: sorted, as the product does, or each in the order of the basket, if its task has sorted=no.
+// basketWorker locks the SKUs of its basket: sorted, as the shop does, or each in the order of the basket, if its task has sorted=no.
 func basketWorker(ctx context.Context, w *Worker) {
 	locker := w.locker()
 	w.Stops(pointReady, "")

@@ -19,15 +19,15 @@ type replicated struct {
 	before, after   redis.UniversalClient
 }
 
-// replicated starts both servers.
-func (r *Run) replicated(ctx context.Context) (s replicated) {
+// replicated starts both servers. The replica may have a clock of its own.
+func (r *Run) replicated(ctx context.Context, ownClock bool) (s replicated) {
 	s.master = must(testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--repl-diskless-sync-delay", "0"}}))
 	r.Defer(s.master.Close)
 	s.link = must(testbed.NewProxy(ctx, s.master.Addr()))
 	r.Defer(s.link.Close)
 	host, port, err := net.SplitHostPort(s.link.Addr())
 	check(err)
-	s.replica = must(testbed.StartRedis(ctx, testbed.RedisConfig{Args: []string{"--replicaof", host + " " + port}}))
+	s.replica = must(testbed.StartRedis(ctx, testbed.RedisConfig{OwnClock: ownClock, Args: []string{"--replicaof", host + " " + port}}))
 	r.Defer(s.replica.Close)
 	s.before = r.client(s.master.URL())
 	s.after = r.client(s.replica.URL())
@@ -58,9 +58,9 @@ func (s replicated) promote(ctx context.Context) {
 }
 
 func runFailover(ctx context.Context, r *Run) {
-	servers := r.replicated(ctx)
+	servers := r.replicated(ctx, false)
 	s := r.open(ctx)
-	f := &failover{replicated: servers, theater: s.theater("the master is killed before the replica has the grants of A")}
+	f := &failover{replicated: servers, theater: s.theater("the master is killed before the replica has the grants of A", Legend{Holds: "has the lock, a good write", Stale: "the grant is lost, a write too many", Waits: "lags", Neutral: "the master"})}
 	for _, variant := range []struct {
 		name   string
 		update stock.Update
@@ -85,6 +85,7 @@ type failover struct {
 
 	variants      []*granted
 	first, second int64 // tokens of the bare counter, from the master and from the replica
+	promoted      time.Time
 }
 
 // granted is a SKU whose lock is granted twice.
@@ -128,7 +129,7 @@ func (f *failover) happens(ctx context.Context) {
 	f.first = f.count(ctx, f.before)
 	f.variants[0].pace(ctx)
 	f.promote(ctx)
-	promoted := time.Now()
+	f.promoted = time.Now()
 	f.r.Step("the master is killed, and the replica is promoted with REPLICAOF NO ONE")
 	f.variants[0].pace(ctx)
 	f.second = f.count(ctx, f.after)
@@ -138,8 +139,8 @@ func (f *failover) happens(ctx context.Context) {
 	}
 	end := time.Now()
 	f.picture.Rows = append([]Row{
-		{Name: "Redis 1", Spans: []Span{{From: f.zero, Until: promoted, Kind: Neutral, Label: "master"}}, Marks: []Mark{{promoted, Stale, "killed: the grants to A are lost"}}},
-		{Name: "Redis 2", Spans: []Span{{From: f.zero, Until: lags, Kind: Neutral}, {From: lags, Until: promoted, Kind: Waits, Label: "replica that lags"}, {From: promoted, Until: end, Kind: Neutral, Label: "master"}}},
+		{Name: "Redis 1", Spans: []Span{{From: f.zero, Until: f.promoted, Kind: Neutral, Label: "master"}}, Marks: []Mark{{f.promoted, Stale, "killed: the grants to A are lost"}}},
+		{Name: "Redis 2", Spans: []Span{{From: f.zero, Until: lags, Kind: Neutral}, {From: lags, Until: f.promoted, Kind: Waits, Label: "replica that lags"}, {From: f.promoted, Until: end, Kind: Neutral, Label: "master"}}},
 	}, f.picture.Rows...)
 }
 
@@ -155,7 +156,7 @@ func (f *failover) both(ctx context.Context, g *granted) {
 	g.pace(ctx)
 	g.a.orders(ctx)
 	g.step("A writes under its first lease: %s", g.a.done.Value)
-	g.a.draw(time.Time{}, g.a.done.Value != accepted)
+	g.a.drawn("lost, and A cannot see it", f.promoted, g.a.done.Value != accepted)
 	g.b.draw(time.Time{}, true)
 	g.audit = g.judge(ctx)
 }

@@ -34,7 +34,7 @@ func runFairness(ctx context.Context, r *Run) {
 	rdb := r.client(server.URL())
 	n, grants := r.Size(4, 8), r.Size(200, 600)
 	r.Step("%d processes want one lock again and again, on a Redis server of their own, until it was granted %d times", n, grants)
-	picture := r.Draw(&Picture{Title: fmt.Sprintf("grants of each process, of %d", grants), Unit: "grants"})
+	picture := r.Draw(&Picture{Title: fmt.Sprintf("grants of each process, of %d", grants), Unit: "grants", Legend: Legend{Holds: "about its share", Stale: "less than half of its share, or more than twice"}})
 	found := map[string]*scramble{}
 	for _, mode := range []string{"queue", "poll", "herd"} {
 		s := &scramble{mode: mode}

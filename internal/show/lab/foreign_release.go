@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// The locks of an order worker, by their names in its task. Empty is the lock of the product.
+// The locks of an order worker, by their names in its task. Empty is redislock.
 const (
 	lockDelete  = "textbook"       // SET NX with a TTL; the release is DEL
 	lockCompare = "textbook owner" // the release compares the owner, and deletes
@@ -52,12 +52,12 @@ func (l textbookLock) release(ctx context.Context, name, owner string) error {
 
 func runForeignRelease(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("two units: A sells one, and releases its lock after the lock has expired")
+	t := s.theater("two units: A sells one, and releases its lock after the lock has expired", Legend{Holds: "has the lock, a good step", Stale: "works without its lock, a step too many", Waits: "waits for the lock", Paused: "paused"})
 	del := t.foreignRelease(ctx, "DEL", lockDelete)
 	r.Effect(del.deleted && del.together, "DEL: the late release of A deleted the lock of B, and %s held the lock at once", fmt.Sprintf("%d processes", del.holders()))
 	r.Effect(del.audit.Oversold() == 1, "DEL: B and C both sold the last unit; oversold by %d", del.audit.Oversold())
 	for _, cure := range []struct{ name, lock, text string }{
-		{"owner", lockCompare, "compare the owner, then delete"}, {"product", "", "the lock of the product"},
+		{"owner", lockCompare, "compare the owner, then delete"}, {"redislock", "", "redislock"},
 	} {
 		ended := t.foreignRelease(ctx, cure.name, cure.lock)
 		r.Cure(!ended.deleted && !ended.together && ended.audit.OK(), "%s: the release of A changed nothing, and C waited for B", cure.text)

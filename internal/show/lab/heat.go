@@ -25,7 +25,7 @@ var heatKinds = []struct{ kind, strategy string }{
 func runHeat(ctx context.Context, r *Run) {
 	s := r.openDatabase(ctx)
 	e := &heatRun{stores: s, picture: &Picture{
-		Title: fmt.Sprintf("orders per second of %d buyers in %d processes: one hot SKU, and a SKU for each buyer", heatProcesses*heatBuyers, heatProcesses), Unit: "orders/s",
+		Title: fmt.Sprintf("orders per second of %d buyers in %d processes: one hot SKU, and a SKU for each buyer", heatProcesses*heatBuyers, heatProcesses), Unit: "orders/s", Legend: Legend{Neutral: "a SKU for each buyer", Waits: "one hot SKU"},
 	}}
 	r.Draw(e.picture)
 	for i := range heatProcesses {

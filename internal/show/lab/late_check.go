@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-// lateCheckWorker sells as the product does, or with a token that is compared only at the write, if its task has check=late.
+// lateCheckWorker sells as the shop does, or with a token that is compared only at the write, if its task has check=late.
 func lateCheckWorker(ctx context.Context, w *Worker) {
 	if w.Task["check"] != "late" {
 		orderWorker(ctx, w)
@@ -34,30 +34,39 @@ func checkLate(ctx context.Context, w *Worker, level stock.Level, fence dlock.Fe
 	if level.Reserved >= level.OnHand {
 		return &stock.ShortageError{}
 	}
-	db := must(sql.Open("sqlite", strings.TrimPrefix(w.Task["database"], "sqlite:")))
-	defer db.Close()
-	tx := must(db.BeginTx(ctx, nil))
+	tx := begin(ctx, w)
 	defer tx.Rollback() //nolint:errcheck // it has been committed, or the error that counts is returned
 	result := must(tx.ExecContext(ctx, "UPDATE skus SET reserved = ?, fence = ?, fence_owner = ? WHERE sku = ? AND fence <= ?",
 		level.Reserved+1, int64(fence.Token), fence.Owner, level.SKU, int64(fence.Token)))
 	if n, err := result.RowsAffected(); err != nil || n == 0 {
 		return errors.Join(dlock.ErrFenced, err)
 	}
+	insertOrder(ctx, tx, w.Task["name"], level.SKU, fence.Token)
+	return tx.Commit()
+}
+
+// begin begins a transaction on the SQLite file of a task, without the store. Its connection ends with the process.
+func begin(ctx context.Context, w *Worker) *sql.Tx {
+	db := must(sql.Open("sqlite", strings.TrimPrefix(w.Task["database"], "sqlite:")))
+	return must(db.BeginTx(ctx, nil))
+}
+
+// insertOrder stores an order of one unit, and nothing of the level.
+func insertOrder(ctx context.Context, tx *sql.Tx, customer, sku string, token uint64) {
 	id := order.NewID()
 	for _, insert := range []struct {
 		statement string
 		args      []any
 	}{
-		{"INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, ?, 'PENDING', '', 0, 9000000000000000)", []any{id, w.Task["name"]}},
-		{"INSERT INTO order_lines VALUES (?, ?, 1)", []any{id, level.SKU}},
+		{"INSERT INTO orders (id, customer_id, status, payment_id, created_at, expires_at) VALUES (?, ?, 'PENDING', '', 0, 9000000000000000)", []any{id, customer}},
+		{"INSERT INTO order_lines VALUES (?, ?, 1)", []any{id, sku}},
 		{
 			"INSERT INTO ledger (sku, order_id, movement, quantity, on_hand, reserved, fence, instance, created_at) VALUES (?, ?, 'RESERVE', 1, 0, 1, ?, ?, 0)",
-			[]any{level.SKU, id, int64(fence.Token), w.Task["name"]},
+			[]any{sku, id, int64(token), customer},
 		},
 	} {
 		must(tx.ExecContext(ctx, insert.statement, insert.args...))
 	}
-	return tx.Commit()
 }
 
 // lateCheckTTL is the TTL that the paused holder exceeds.
@@ -87,7 +96,9 @@ func runLateCheck(ctx context.Context, r *Run) {
 	r.Step("1 unit is left. Process A of each pair has the lease, and is paused beyond its TTL of %v", lateCheckTTL)
 	late.sell(ctx, s)
 	locked.sell(ctx, s)
-	picture := &Picture{Title: "1 unit: B has read it when A resumes and writes"}
+	picture := &Picture{Title: "1 unit: B has read it when A resumes and writes", Legend: Legend{
+		Holds: "a good end", Stale: "ends in a lost update", Waits: "waits for the row", Paused: "paused", Neutral: "reads",
+	}}
 	for _, c := range both {
 		c.draw(picture, late.read.At)
 		r.Measure("orders for 1 unit: "+c.name, float64(c.audit.Accepted()), "orders")

@@ -17,7 +17,7 @@ const (
 
 func runLeaseExpires(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("A is cut off from Redis: its lease expires before its commit")
+	t := s.theater("A is cut off from Redis: its lease expires before its commit", Legend{Holds: "a valid lease, a good write", Stale: "an expired lease, a write too many", Waits: "waits for the lease"})
 	unfenced, audit := t.leaseExpires(ctx, "unfenced", stock.WriteBack)
 	r.Effect(unfenced == [2]string{accepted, accepted} && audit.Oversold() == 1,
 		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced[0], count(int(audit.Accepted()), "time"))

@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/stock"
 )
 
 func runLostUpdate(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	picture := r.Draw(&Picture{Title: "two processes, one unit: read, then write"})
+	picture := r.Draw(&Picture{Title: "two processes, one unit: read, then write", Legend: Legend{
+		Holds: "a good write, or a refusal", Stale: "hides the other write", Waits: "between read and write", Neutral: "reads",
+	}})
 	// sale lets first and second read before either writes, and returns what became of their orders.
 	sale := func(strategy string, update stock.Update) (outcomes [2]string, audit stock.Audit) {
 		sku := "last-" + strategy
@@ -31,6 +34,7 @@ func runLostUpdate(ctx context.Context, r *Run) {
 				picture.Mark(name, at.At, Neutral, "read: 1 unit left")
 			}
 		}
+		backoff.Sleep(ctx, time.Duration(r.Size(100, 200))*time.Millisecond) // so that the picture separates read and write; nothing depends on it
 		for i, p := range processes {
 			done := p.To(ctx, pointDone)
 			outcomes[i] = done.Value

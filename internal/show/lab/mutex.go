@@ -9,7 +9,7 @@ func runMutex(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	f := s.instances(ctx, 3)
 	units := r.Size(40, 200)
-	picture := &Picture{Title: fmt.Sprintf("units sold of %d", units), Unit: "units"}
+	picture := &Picture{Title: fmt.Sprintf("units sold of %d", units), Unit: "units", Legend: Legend{Holds: "exact", Stale: "oversold"}}
 	sell := func(strategy string, instances int) (oversold int64) {
 		sku := fmt.Sprintf("%s-%d", strategy, instances)
 		audit := s.sell(ctx, f.First(instances), sku, strategy, units, 4*units, 24)

@@ -50,7 +50,7 @@ type placing struct {
 // The task has sku, update (a [stock.Update]), stop, and ttl if there is a lease. Its lock may be a textbook lock. Its unlock is "early"
 // for a release before the commit. If the task has a customer, the customer may have one open order.
 //
-// The transaction continues when the lease is lost, unlike in the product. So the labs show an unnoticed loss.
+// The transaction continues when the lease is lost, unlike in the shop. So the labs show an unnoticed loss.
 func orderWorker(ctx context.Context, w *Worker) {
 	p := &placing{Worker: w}
 	update := must(strconv.Atoi(w.Task["update"]))

@@ -15,7 +15,10 @@ const payTTL = time.Second
 
 func runPayOrExpire(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	e := &payRun{stores: s, picture: r.Draw(&Picture{Title: "one unit: the order expires between the check of the payment and its write"})}
+	e := &payRun{stores: s, picture: r.Draw(&Picture{
+		Title:  "one unit: the order expires between the check of the payment and its write",
+		Legend: Legend{Holds: "a good end", Stale: "a second customer pays for one unit", Waits: "waits for the payment, or for the bank", Neutral: "expires"},
+	})}
 	audit, payer := e.late(ctx, "textbook", roleTextbook)
 	r.Measure("paid for 1 unit: textbook", float64(audit.Sold), "customers")
 	r.Effect(payer == paid && audit.Sold == 2 && audit.TwoFates == 1, "textbook: %d customers have paid for 1 unit, as %d order was both released and paid", audit.Sold, audit.TwoFates)

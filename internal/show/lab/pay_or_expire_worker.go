@@ -15,7 +15,7 @@ import (
 // The roles of the workers around a payment.
 const (
 	roleTextbook = "textbook" // pays one order as two steps: check, and later write
-	rolePay      = "pay"      // pays one order as the product does; it has read the order before
+	rolePay      = "pay"      // pays one order as the shop does; it has read the order before
 	roleTimer    = "timer"    // expires all orders as soon as they are due
 	roleRace     = "payment"  // pays all orders, around the moment at which they expire
 )
@@ -79,7 +79,7 @@ func (w *Worker) payTextbook(ctx context.Context, id string) string {
 	return paid
 }
 
-// payOne reads an order, as the textbook does, and pays it as the product does. Its store stops before the transaction.
+// payOne reads an order, as the textbook does, and pays it as the shop does. Its store stops before the transaction.
 func payOne(ctx context.Context, store *sqlstore.Store, id string) string {
 	o := must(store.Order(ctx, id, ""))
 	if o.Status != order.Pending {

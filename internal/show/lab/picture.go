@@ -20,12 +20,18 @@ const (
 	Neutral Kind = "neutral" // none of these
 )
 
+// Legend says what the kinds of one picture mean.
+type Legend map[Kind]string
+
 // Picture is a timeline, or bars.
 type Picture struct {
 	Title string `json:"title"`
-	Rows  []Row  `json:"rows,omitempty"` // of a timeline
-	Bars  []Bar  `json:"bars,omitempty"`
-	Unit  string `json:"unit,omitempty"` // of the bars
+
+	Legend Legend `json:"legend"`
+
+	Rows []Row  `json:"rows,omitempty"` // of a timeline
+	Bars []Bar  `json:"bars,omitempty"`
+	Unit string `json:"unit,omitempty"` // of the bars
 
 	began time.Time // of the run
 }
@@ -103,6 +109,31 @@ func (p *Picture) hasTokens() bool {
 	return slices.ContainsFunc(p.Rows, func(r Row) bool { return slices.ContainsFunc(r.Spans, func(s Span) bool { return s.Token != "" }) })
 }
 
+// kinds are those that the picture has, in one order.
+func (p *Picture) kinds() (used []Kind) {
+	seen := make(map[Kind]bool)
+	for _, r := range p.Rows {
+		for _, s := range r.Spans {
+			seen[s.Kind] = true
+		}
+		for _, m := range r.Marks {
+			seen[m.Kind] = true
+		}
+	}
+	for _, bar := range p.Bars {
+		seen[bar.Kind] = true
+	}
+	for _, k := range []Kind{Holds, Stale, Waits, Paused, Neutral} {
+		if seen[k] {
+			used = append(used, k)
+		}
+	}
+	return used
+}
+
+// ends reports whether row i is the last of those that have one time. The time of the run is written below it.
+func (p *Picture) ends(i int) bool { return i+1 == len(p.Rows) || p.Rows[i+1].later != p.Rows[i].later }
+
 // Later says that a row happened later than it is drawn: parts of a run lie below each other, each drawn from its own
 // beginning.
 func (p *Picture) Later(row string, by time.Duration) { p.row(row).later = by }
@@ -158,7 +189,7 @@ func (p *Picture) Text() string {
 	for _, r := range p.Rows {
 		wide = max(wide, utf8.RuneCountInString(r.Name))
 	}
-	for _, r := range p.Rows {
+	for i, r := range p.Rows {
 		line := []rune(strings.Repeat(" ", columns))
 		for _, s := range r.Spans {
 			from, until := column(s.From), column(s.Until)
@@ -166,7 +197,7 @@ func (p *Picture) Text() string {
 				line[i] = signs[s.Kind]
 			}
 			for i, c := range []rune(s.Label) {
-				if at := from + 1 + i; at < until {
+				if at := from + 2 + i; at < until {
 					line[at] = c
 				}
 			}
@@ -176,11 +207,21 @@ func (p *Picture) Text() string {
 		}
 		fmt.Fprintf(&b, "%-*s |%s|\n", wide, r.Name, string(line))
 		for i, m := range r.Marks {
-			fmt.Fprintf(&b, "%-*s   %c %7.1f ms  %s\n", wide, "", 'a'+i, milliseconds(m.At.Sub(first)), m.Label)
+			fmt.Fprintf(&b, "%-*s   %c %7.1f ms  %s\n", wide, "", 'a'+i, p.moment(r, m.At, first), m.Label)
+		}
+		if p.ends(i) {
+			from := fmt.Sprintf("%.0f ms", p.moment(r, first, first))
+			fmt.Fprintf(&b, "%-*s |%s%*s|\n", wide, "", from, columns-len(from), fmt.Sprintf("%.0f ms", p.moment(r, first.Add(whole), first)))
 		}
 	}
-	fmt.Fprintf(&b, "%-*s |0 ms%*s|\n%-*s  = holds  ! stale  . waits  ~ paused\n", wide, "", columns-4, fmt.Sprintf("%.0f ms", milliseconds(whole)), wide, "")
+	p.textLegend(&b)
 	return b.String()
+}
+
+func (p *Picture) textLegend(b *strings.Builder) {
+	for _, k := range p.kinds() {
+		fmt.Fprintf(b, "  %c %s\n", signs[k], p.Legend[k])
+	}
 }
 
 func (p *Picture) textBars(b *strings.Builder) {
@@ -189,16 +230,13 @@ func (p *Picture) textBars(b *strings.Builder) {
 		wide, most = max(wide, utf8.RuneCountInString(bar.Label)), max(most, bar.Value)
 	}
 	for _, bar := range p.Bars {
-		sign := "="
-		if bar.Kind == Stale {
-			sign = "!"
-		}
 		n := 0
 		if most > 0 {
 			n = int(48 * bar.Value / most)
 		}
-		fmt.Fprintf(b, "%-*s |%s %s %s\n", wide, bar.Label, strings.Repeat(sign, n), figure(bar.Value), p.Unit)
+		fmt.Fprintf(b, "%-*s |%s %s %s\n", wide, bar.Label, strings.Repeat(string(signs[bar.Kind]), n), figure(bar.Value), p.Unit)
 	}
+	p.textLegend(b)
 }
 
 // figure writes a value with the digits that one reads.

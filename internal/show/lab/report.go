@@ -176,7 +176,7 @@ func (e Event) String() string { return fmt.Sprintf("%8.1f ms  %s", e.At, e.Text
 func Index() string {
 	var b strings.Builder
 	b.WriteString("# Labs\n\nEach lab answers one question with a run on real processes and servers, a picture and a verdict. Run one with\n" +
-		"`go run ./cmd/shop lab run NAME`. A lab takes less than 30 s. Labs use Redis and MariaDB if they are installed (`make servers`). Without a server that\nit needs, a lab is inconclusive. `make labs` runs all of them and writes these pages. `go run ./cmd/shop lab` runs\nthem in the browser, step by step.\n\n| | name | lab | question | needs |\n|---:|---|---|---|---|\n")
+		"`go run ./cmd/shop lab run NAME`. A lab takes less than 30 s; on a busy\nmachine it places fewer orders, and may take longer. Labs use Redis and MariaDB if they are installed (`make servers`). Without a server that\nit needs, a lab is inconclusive. `make labs` runs all of them and writes these pages. `go run ./cmd/shop lab` runs\nthem in the browser, step by step.\n\n| | name | lab | question | needs |\n|---:|---|---|---|---|\n")
 	for _, l := range All() {
 		fmt.Fprintf(&b, "| %d | `%s` | [%s](%s.md) | %s | %s |\n", l.Number, l.Name, l.Title, l.File(), l.Question, strings.Join(l.Needs, ", "))
 	}

@@ -21,8 +21,10 @@ func runRetry(ctx context.Context, r *Run) {
 	r.Defer(proxy.Close)
 	e := &retryRun{
 		stores: s, proxy: proxy, urls: []string{"http://" + proxy.Addr(), f.URLs()[1]}, direct: f.URLs(),
-		client:  &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, // a client that retries nothing itself
-		picture: &Picture{Title: "the reply to request 1 is lost on its way; the client sends request 2 to another instance"},
+		client: &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, // a client that retries nothing itself
+		picture: &Picture{Title: "the reply to request 1 is lost on its way; the client sends request 2 to another instance", Legend: Legend{
+			Holds: "a request with its reply, the first order", Stale: "no reply, a second order", Waits: "a request whose reply is lost",
+		}},
 	}
 	r.Step("two instances serve; a proxy is on the way to the first one, and loses the reply to one order")
 	e.warm(ctx)

@@ -31,8 +31,8 @@ type scene struct {
 }
 
 // theater sets the picture of the run, for scenes to draw.
-func (s *stores) theater(title string) *theater {
-	return &theater{stores: s, picture: s.r.Draw(&Picture{Title: title})}
+func (s *stores) theater(title string, legend Legend) *theater {
+	return &theater{stores: s, picture: s.r.Draw(&Picture{Title: title, Legend: legend})}
 }
 
 // scene puts a new SKU on sale.

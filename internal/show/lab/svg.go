@@ -3,20 +3,26 @@ package lab
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
 const (
-	svgWidth  = 760
-	svgLeft   = 130 // names of rows
-	rowHeight = 34
-	markLine  = 16
+	svgWidth   = 760
+	svgLeft    = 130 // names of rows
+	rowHeight  = 34
+	markLine   = 16
+	markRadius = 8
+	leastBar   = 4.0 // so that one can see it
+	letter     = 6.6 // about as wide as a letter is
+	textColor  = "#1b1f24"
+	mutedColor = "#59636e"
 )
 
 // The colors are readable on white and on black, and differ in lightness.
-var colors = map[Kind]string{Holds: "#2f7d4f", Stale: "#c62f3a", Waits: "#a8a29e", Paused: "#b7791f", Neutral: "#4477aa"}
+var colors = map[Kind]string{Holds: "#2f7d4f", Stale: "#c62f3a", Waits: "#6e6963", Paused: "#8f5c12", Neutral: "#4477aa"}
 
 // SVG draws the picture. It has no styles, so a page may show it under a strict policy. Each part of a timeline has the
 // moments of the run at which it begins and ends, in milliseconds. Each row has a hidden cursor. A page shows the
@@ -35,46 +41,135 @@ func (p *Picture) body(b *strings.Builder) (height int) {
 	if len(p.Bars) > 0 {
 		return p.svgBars(b)
 	}
-	first, last := p.bounds()
-	whole := max(last.Sub(first), time.Millisecond)
-	x := func(at time.Time) float64 {
-		return svgLeft + (svgWidth-svgLeft-12)*float64(at.Sub(first))/float64(whole)
-	}
+	c := p.canvas()
 	y := 30
-	for _, r := range p.Rows {
-		text(b, 8, y+18, "#1b1f24", r.Name)
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="1" fill="#d1d9e0"/>`, svgLeft, y+rowHeight-5, svgWidth-svgLeft-12)
-		fmt.Fprintf(b, `<rect data-cursor="%d" data-from="%.1f" data-until="%.1f" x="%d" y="%d" width="2" height="28" fill="#1b1f24" visibility="hidden"/>`,
-			svgWidth-svgLeft-12, p.moment(r, first, first), p.moment(r, first.Add(whole), first), svgLeft, y)
-		for _, s := range r.Spans {
-			wide := max(2, x(s.Until)-x(s.From))
-			fmt.Fprintf(b, `<g data-from="%.1f" data-until="%.1f">`, p.moment(r, s.From, first), p.moment(r, s.Until, first))
-			fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x(s.From), y+4, wide, colors[s.Kind], html.EscapeString(s.hover()))
-			if wide > float64(7*utf8.RuneCountInString(s.Label)) {
-				text(b, x(s.From)+4, y+18, "#ffffff", s.Label)
-			}
-			b.WriteString("</g>")
+	for i, r := range p.Rows {
+		y = c.row(b, r, y)
+		if p.ends(i) {
+			until := fmt.Sprintf("%.0f ms", p.moment(r, c.first.Add(c.whole), c.first))
+			text(b, c.left, y+8, mutedColor, fmt.Sprintf("%.0f ms", p.moment(r, c.first, c.first)))
+			text(b, svgWidth-12-letter*float64(len(until)), y+8, mutedColor, until)
+			y += 20
 		}
-		line := y + rowHeight
-		for i, m := range r.Marks {
-			fmt.Fprintf(b, `<g data-from="%.1f"><circle cx="%.1f" cy="%d" r="8" fill="#ffffff" stroke="%s" stroke-width="2"/>`, p.moment(r, m.At, first), x(m.At), y+14, colors[m.Kind])
-			text(b, x(m.At)-3, y+18, colors[m.Kind], string(rune('a'+i)))
-			text(b, svgLeft, line+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, milliseconds(m.At.Sub(first)), m.Label))
-			b.WriteString("</g>")
-			line += markLine
-		}
-		y = line + 4
 	}
-	text(b, svgLeft, y+14, "#59636e", "0 ms")
-	text(b, svgWidth-80, y+14, "#59636e", fmt.Sprintf("%.0f ms", milliseconds(whole)))
-	at := svgLeft + 60
-	for _, k := range []Kind{Holds, Stale, Waits, Paused} {
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="12" height="12" rx="2" fill="%s"/>`, at, y+4, colors[k])
-		text(b, float64(at+16), y+14, "#59636e", string(k))
-		at += 80
+	return p.svgLegend(b, y)
+}
+
+// canvas maps times of a picture to places.
+type canvas struct {
+	*Picture
+
+	first time.Time
+	whole time.Duration
+	left  int // of the timeline; names of rows are left of it
+}
+
+func (p *Picture) canvas() canvas {
+	first, last := p.bounds()
+	c := canvas{p, first, max(last.Sub(first), time.Millisecond), svgLeft}
+	for _, r := range p.Rows {
+		c.left = max(c.left, 16+int(letter*float64(utf8.RuneCountInString(r.Name))))
+	}
+	return c
+}
+
+func (c canvas) wide() int { return svgWidth - c.left - 12 }
+
+func (c canvas) x(at time.Time) float64 {
+	return float64(c.left) + float64(c.wide())*float64(at.Sub(c.first))/float64(c.whole)
+}
+
+// row draws a row at y, and returns where the next one begins.
+func (c canvas) row(b *strings.Builder, r Row, y int) int {
+	text(b, 8, y+18, textColor, r.Name)
+	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="1" fill="#d1d9e0"/>`, c.left, y+rowHeight-5, c.wide())
+	fmt.Fprintf(b, `<rect data-cursor="%d" data-from="%.1f" data-until="%.1f" x="%d" y="%d" width="2" height="28" fill="#1b1f24" visibility="hidden"/>`,
+		c.wide(), c.moment(r, c.first, c.first), c.moment(r, c.first.Add(c.whole), c.first), c.left, y)
+	marks := c.places(r)
+	for i, s := range r.Spans {
+		x, wide := c.x(s.From), max(leastBar, c.x(s.Until)-c.x(s.From))
+		fmt.Fprintf(b, `<g data-from="%.1f" data-until="%.1f">`, c.moment(r, s.From, c.first), c.moment(r, s.Until, c.first))
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x, y+4, wide, colors[s.Kind], html.EscapeString(s.hover()))
+		end := float64(svgWidth - 12)
+		if i+1 < len(r.Spans) {
+			end = c.x(r.Spans[i+1].From)
+		}
+		if at, fits := gap(x, x+wide, marks, s.Label); fits {
+			text(b, at, y+18, "#ffffff", s.Label)
+		} else if at, fits := gap(x+wide, end, marks, s.Label); fits {
+			text(b, at, y+18, textColor, s.Label)
+		}
+		b.WriteString("</g>")
+	}
+	line := y + rowHeight
+	for i, m := range r.Marks {
+		fmt.Fprintf(b, `<g data-from="%.1f"><circle cx="%.1f" cy="%d" r="%d" fill="#ffffff" stroke="%s" stroke-width="2"/>`, c.moment(r, m.At, c.first), marks[i], y+14, markRadius, colors[m.Kind])
+		text(b, marks[i]-3, y+18, colors[m.Kind], string(rune('a'+i)))
+		text(b, c.left, line+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, c.moment(r, m.At, c.first), m.Label))
+		b.WriteString("</g>")
+		line += markLine
+	}
+	return line + 4
+}
+
+// places are where the marks of a row are drawn: at their times, but alongside each other.
+func (c canvas) places(r Row) (all []float64) {
+	for range r.Marks {
+		all = append(all, 0)
+	}
+	order := make([]int, len(r.Marks))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int { return r.Marks[i].At.Compare(r.Marks[j].At) })
+	least := 0.0
+	for _, i := range order {
+		all[i] = max(least, c.x(r.Marks[i].At))
+		least = all[i] + 2*markRadius + 2
+	}
+	for next, i := float64(svgWidth-markRadius-2), len(order)-1; i >= 0; i-- {
+		all[order[i]] = min(all[order[i]], next)
+		next = all[order[i]] - 2*markRadius - 2
+	}
+	return all
+}
+
+// gap returns where a label fits between two places without covering a mark.
+func gap(from, until float64, marks []float64, label string) (at float64, fits bool) {
+	wide := letter * float64(utf8.RuneCountInString(label))
+	sorted := slices.Sorted(slices.Values(marks))
+	at = from + 4
+	for _, m := range append(sorted, until+markRadius+2) {
+		if m+markRadius < at {
+			continue
+		}
+		if at+wide <= min(m-markRadius-2, until) {
+			return at, label != ""
+		}
+		at = m + markRadius + 4
+	}
+	return 0, false
+}
+
+// svgLegend says what each color means that the picture has, and returns the height of all.
+func (p *Picture) svgLegend(b *strings.Builder, y int) (height int) {
+	x := 8.0
+	entry := func(words string, draw func()) {
+		wide := 34 + letter*float64(utf8.RuneCountInString(words))
+		if x > 8 && x+wide > svgWidth {
+			x, y = 8, y+20
+		}
+		draw()
+		text(b, x+16, y+14, mutedColor, words)
+		x += wide
+	}
+	for _, k := range p.kinds() {
+		entry(p.Legend[k], func() {
+			fmt.Fprintf(b, `<rect data-legend="%s" x="%.1f" y="%d" width="12" height="12" rx="2" fill="%s"/>`, k, x, y+4, colors[k])
+		})
 	}
 	if p.hasTokens() {
-		text(b, at, y+14, "#59636e", "#n: the nth grant")
+		entry("#n: the nth grant", func() {})
 	}
 	return y + 26
 }
@@ -86,16 +181,19 @@ func (p *Picture) svgBars(b *strings.Builder) (height int) {
 	}
 	y, left := 30, svgLeft+70
 	for _, bar := range p.Bars {
+		left = max(left, 16+int(letter*float64(utf8.RuneCountInString(bar.Label))))
+	}
+	for _, bar := range p.Bars {
 		wide := 0.0
 		if most > 0 {
 			wide = float64(svgWidth-left-140) * bar.Value / most
 		}
-		text(b, 8, y+15, "#1b1f24", bar.Label)
-		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="18" rx="2" fill="%s"/>`, left, y+2, max(1, wide), colors[bar.Kind])
-		text(b, float64(left)+wide+8, y+15, "#1b1f24", figure(bar.Value)+" "+p.Unit)
+		text(b, 8, y+15, textColor, bar.Label)
+		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="18" rx="2" fill="%s"/>`, left, y+2, max(leastBar, wide), colors[bar.Kind])
+		text(b, float64(left)+wide+8, y+15, textColor, figure(bar.Value)+" "+p.Unit)
 		y += 26
 	}
-	return y + 8
+	return p.svgLegend(b, y+4)
 }
 
 func text[N int | float64](b *strings.Builder, x N, y int, color, s string) {

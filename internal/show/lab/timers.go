@@ -20,7 +20,10 @@ const timersPatience = 45 * time.Second
 
 func runTimers(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	e := &timersRun{stores: s, orders: r.Size(5, 50), picture: r.Draw(&Picture{Title: "three kinds of timers: the first process is killed, the second one continues"})}
+	e := &timersRun{stores: s, orders: r.Size(5, 50), picture: r.Draw(&Picture{
+		Title:  "three kinds of timers: the first process is killed, the second one continues",
+		Legend: Legend{Holds: "has the timers, or has fired them", Stale: "killed, or the timers are lost", Waits: "scans for overdue rows", Neutral: "claims timers"},
+	})}
 	variants := []*timersVariant{{kind: inMemory}, {kind: inSet}, {kind: inRows}}
 	for _, step := range []func(context.Context, *timersVariant){e.start, e.place, e.kill, e.replace} {
 		for _, v := range variants {

@@ -138,7 +138,7 @@ type rowTimers struct {
 	queue *timeout.Queue
 }
 
-// newRowTimers returns the queue of the product, and the store whose transactions schedule in it.
+// newRowTimers returns the queue of the shop, and the store whose transactions schedule in it.
 func newRowTimers(rdb redis.UniversalClient, store *sqlstore.Store, name string) (timerPlace, *sqlstore.Store) {
 	rows := must(store.Timers())
 	index := must(redisindex.New(rdb, redisindex.Config{}))

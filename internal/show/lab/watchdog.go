@@ -39,7 +39,9 @@ func (s shifted) span(row string, from, until time.Time, kind Kind, label string
 func runWatchdog(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	rdb := r.client(s.Redis)
-	picture := r.Draw(&Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits"})
+	picture := r.Draw(&Picture{Title: "A is stuck (first four rows), or is cut off from Redis (last four); B waits", Legend: Legend{
+		Holds: "has the lock", Stale: "renewed forever, or works without its lock", Waits: "waits for the lock", Neutral: "the lease ends",
+	}})
 	zero := time.Now()
 	stuckWork(ctx, s, rdb, shifted{picture, zero, zero})
 	cutOff(ctx, s, shifted{Picture: picture, zero: zero})

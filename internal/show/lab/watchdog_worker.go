@@ -11,7 +11,7 @@ import (
 // pointRenewed is reported for each renewal of a textbook watchdog.
 const pointRenewed = "renewed"
 
-// watchdogWorker holds a lease of the product. With lock=textbook in its task, it holds the textbook lock: SET with
+// watchdogWorker holds a lease of redislock. With lock=textbook in its task, it holds the textbook lock: SET with
 // NX and a TTL. A goroutine sets the TTL again every third of it. The watchdog does not know whether the work
 // continues, and ignores its errors.
 func watchdogWorker(ctx context.Context, w *Worker) {
