@@ -122,16 +122,20 @@ API         := internal/httpapi/openapi.yaml
 API_MODULES := tools/openapi/node_modules/.package-lock.json
 
 # What is installed is what the lock file says, and no lock file names a registry.
-$(API_MODULES): tools/openapi/package.json tools/openapi/package-lock.json
+tools/%/node_modules/.package-lock.json: tools/%/package.json tools/%/package-lock.json
 	tools/node.sh
-	cd tools/openapi && npm ci --no-progress --loglevel=error
+	cd tools/$* && npm ci --no-progress --loglevel=error
 	@touch $@
+
+.PHONY: slides
+slides: tools/slides/node_modules/.package-lock.json ## Render the slides of the course as HTML in docs/course.
+	cd tools/slides && npx --no-install marp ../../docs/course/slides.md ../../docs/course/slides.zh.md
 
 .PHONY: lint-api
 lint-api: export REDOCLY_TELEMETRY := off
 lint-api: export REDOCLY_SUPPRESS_UPDATE_NOTICE := true
 lint-api: $(API_MODULES) ## Check the API description with Redocly and Spectral.
-	@! grep -Hn '"resolved"' tools/openapi/package-lock.json
+	@! grep -Hn '"resolved"' tools/*/package-lock.json
 	cd tools/openapi && npx --no-install redocly lint --config redocly.yaml ../../$(API)
 	cd tools/openapi && npx --no-install spectral lint --ruleset spectral.yaml --fail-severity=hint ../../$(API)
 
@@ -208,7 +212,7 @@ down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
 
 .PHONY: ci
-ci: check lint lint-api gen-check test build api-client demo ## Run everything that has to pass before a merge.
+ci: check lint lint-api slides gen-check test build api-client demo ## Run everything that has to pass before a merge.
 	tools/faults.sh path
 	$(MAKE) loadtest
 ci: CHECKED = ./internal ./internal/dlock ./internal/stock
