@@ -90,12 +90,18 @@ func hostsOf(c *mysqldriver.Config, addresses []string) ([]host, error) {
 	return hosts, nil
 }
 
-// refusal adds the error of h to those of other hosts.
+// refusal adds the error of h to those of other hosts. What to change follows once, after the errors.
 func (h host) refusal(others, err error) error {
-	if others == nil {
-		return fmt.Errorf("%s: %w", h.address, err)
+	before, now := hinted(others), hinted(err)
+	all := fmt.Errorf("%s: %w", h.address, now.error)
+	if others != nil {
+		all = fmt.Errorf("%w; %w", before.error, all)
 	}
-	return fmt.Errorf("%w; %s: %w", others, h.address, err)
+	hint := before.hint
+	if !strings.Contains(hint, now.hint) {
+		hint = strings.TrimPrefix(hint+"; "+now.hint, "; ")
+	}
+	return withHint(all, hint)
 }
 
 // engineOf asks all hosts for their engine. One that answers is enough; those that do must agree.

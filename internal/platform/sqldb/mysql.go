@@ -125,11 +125,24 @@ func (e hintError) Error() string { return e.error.Error() + ": " + e.hint }
 // Unwrap returns the error.
 func (e hintError) Unwrap() error { return e.error }
 
-// Hint returns what to change because a connection has failed with err, which is a part of its text, or nothing.
-func Hint(err error) string {
-	e, _ := errors.AsType[hintError](err)
-	return e.hint
+// withHint adds what to change to an error, if that is known.
+func withHint(err error, hint string) error {
+	if hint == "" {
+		return err
+	}
+	return hintError{err, hint}
 }
+
+// hinted separates an error and what to change.
+func hinted(err error) hintError {
+	if e, ok := errors.AsType[hintError](err); ok {
+		return e
+	}
+	return hintError{err, ""}
+}
+
+// Hint returns what to change because a connection has failed with err, which is a part of its text, or nothing.
+func Hint(err error) string { return hinted(err).hint }
 
 // explained adds to an error of a new connection what to change.
 func explained(err error, secure bool) error {
@@ -160,10 +173,7 @@ func explained(err error, secure bool) error {
 	case class != Lost:
 		hint = "check that a server of this engine listens at the port"
 	}
-	if hint == "" {
-		return err
-	}
-	return hintError{err, hint}
+	return withHint(err, hint)
 }
 
 // session are the settings on which the code relies, whatever those of the server are.
