@@ -36,7 +36,16 @@ func TestDoctorOnPostgreSQL(t *testing.T) {
 		{"ALTER ROLE shop SET synchronous_commit = remote_apply", server.URL(), nil, "", ""},
 		{"ALTER ROLE shop SET synchronous_commit = local", server.URL(), []string{"database synchronous_commit warn"}, "local", "loses orders"},
 		{"ALTER ROLE shop SET synchronous_commit = off", server.URL(), []string{"database synchronous_commit warn"}, "off", "loses orders"},
-		{"ALTER ROLE shop RESET ALL", both, []string{"database role warn"}, "2 hosts accept writes", "each would sell all units"},
+		{
+			"ALTER ROLE shop RESET ALL", both,
+			[]string{"database role warn", "database synchronous_standby_names warn"},
+			"2 hosts accept writes", "each would sell all units",
+		},
+		{
+			"SELECT 1", "postgres://shop@" + server.Addr() + ",no-such-host.invalid/nowhere",
+			[]string{"database host warn", "database host warn", "database open fail"},
+			"no-such-host.invalid:5432: ", "or create it by CREATE DATABASE and shop migrate --create; check the name of the host",
+		},
 		{
 			"CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0", "postgres://shop@" + server.Addr() + "/latin",
 			[]string{"database open fail"},
@@ -55,5 +64,18 @@ func TestDoctorOnPostgreSQL(t *testing.T) {
 		if got := failures(checks); !slices.Equal(got, c.want) || !strings.Contains(text, c.value) || !strings.Contains(text, c.change) {
 			t.Errorf("%s: %q, want %q, %q and %q:\n%s", c.spoil, got, c.want, c.value, c.change, text)
 		}
+	}
+	db := testbedtest.OpenSQL(t, server.URL())
+	for _, statement := range []string{"ALTER SYSTEM SET synchronous_standby_names = 'db2'", "SELECT pg_reload_conf()"} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testbedtest.Eventually(t, "the server has the setting", func() bool {
+		var is string
+		return db.QueryRowContext(t.Context(), "SHOW synchronous_standby_names").Scan(&is) == nil && is == "db2"
+	})
+	if _, checks := doctor(t, 0, "--database", both); !slices.Equal(failures(checks), []string{"database role warn"}) {
+		t.Errorf("with a standby: %q", failures(checks))
 	}
 }

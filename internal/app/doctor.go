@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,8 +185,11 @@ func (r *report) settings(is map[string]string, err error) {
 	if demoted {
 		role = "read-only"
 	}
-	writers := 0
+	hosts, writers := 0, 0
 	for _, c := range r.checks {
+		if c.Check == "host" {
+			hosts++
+		}
 		if c.Check == "host" && c.Value == "writer" {
 			writers++
 		}
@@ -209,6 +213,9 @@ func (r *report) settings(is map[string]string, err error) {
 		if value, ok := is[s.name]; ok {
 			r.add(s.name, value, s.want == "" || slices.Contains(strings.Fields(s.want), value), Warn, s.change)
 		}
+	}
+	if names, ok := is["synchronous_standby_names"]; ok {
+		r.add("synchronous_standby_names", cmp.Or(names, "none"), names != "" || hosts < 2, Warn, "name the standbys in it: a failover loses orders that no standby has")
 	}
 	if limit, err := strconv.Atoi(is["max_connections"]); err == nil {
 		used, _ := strconv.Atoi(is["Threads_connected"]) // no figure counts as none

@@ -46,7 +46,7 @@ func PostgreSQL() *Engine {
 		types: strings.NewReplacer("integer", "BIGINT").Replace,
 		text:  func(_, size string) string { return "VARCHAR(" + size + ") COLLATE \"C\"" },
 		table: ")", lockSchema: lockByNumber,
-		settings: []string{"SELECT name, setting FROM pg_settings WHERE name IN ('max_connections', 'transaction_isolation', 'fsync', 'synchronous_commit') " +
+		settings: []string{"SELECT name, setting FROM pg_settings WHERE name IN ('max_connections', 'transaction_isolation', 'fsync', 'synchronous_commit', 'synchronous_standby_names') " +
 			"UNION ALL SELECT 'version', current_setting('server_version') UNION ALL SELECT 'read_only', UPPER(current_setting('transaction_read_only')) " +
 			"UNION ALL SELECT 'Threads_connected', CAST(COUNT(*) AS TEXT) FROM pg_stat_activity WHERE backend_type = 'client backend'"},
 	}
