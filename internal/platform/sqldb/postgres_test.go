@@ -215,8 +215,8 @@ func TestUnreadableStatementOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// A COMMIT whose transaction was rolled back fails. Without a standby that must have it, a COMMIT has an unknown outcome, and nothing
-// ends its wait.
+// A COMMIT whose transaction was rolled back fails. Without a standby that must have it, a COMMIT has an unknown outcome, also if the
+// server ends its session, and nothing else ends its wait.
 func TestCommitsOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})
@@ -254,5 +254,26 @@ func TestCommitsOfPostgreSQL(t *testing.T) {
 	n := -1
 	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
 		t.Errorf("%d rows are visible that no standby has, %v", n, err)
+	}
+	var session int
+	tx, err := db.BeginTx(ctx, nil)
+	if err == nil {
+		err = tx.QueryRowContext(ctx, "INSERT INTO t VALUES (2) RETURNING pg_backend_pid()").Scan(&session)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	committed := make(chan error, 1)
+	go func() { committed <- tx.Commit() }()
+	testbedtest.Eventually(t, "the COMMIT waits for its standby", func() bool {
+		var event sql.NullString
+		err := admin.QueryRowContext(ctx, "SELECT wait_event FROM pg_stat_activity WHERE pid = ?", session).Scan(&event)
+		return err == nil && event.String == "SyncRep"
+	})
+	if _, err := admin.ExecContext(ctx, "SELECT pg_terminate_backend(?)", session); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-committed; sqldb.Classify(err) != sqldb.Lost {
+		t.Errorf("COMMIT of a session that the server has ended: %v", err)
 	}
 }
