@@ -111,12 +111,14 @@ prose: .bin/vale ## Check the words of texts, comments and help: errors and warn
 	@touch $@
 
 .PHONY: lint
-lint: .bin/vale ## Check style, import direction, words and module files.
+lint: .bin/vale ## Check style, import direction, words, workflows and module files.
 	tools/prose.sh
+	go tool -modfile=tools/actionlint/go.mod actionlint
 	$(LINT) run ./...
 	for dir in bench deployments; do (cd $$dir && go tool -modfile=../tools/go.mod golangci-lint run ./...) || exit 1; done
 	for dir in . bench deployments; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
-	for dir in . tools tools/vale loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	@# That of tools/kubernetes would have to download hundreds of modules.
+	for dir in . tools tools/vale tools/actionlint loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 API         := internal/httpapi/openapi.yaml
 API_MODULES := tools/openapi/node_modules/.package-lock.json
@@ -210,6 +212,15 @@ up: ## Start the whole stack in containers on 127.0.0.1:8080.
 .PHONY: down
 down: ## Stop the stack and delete its data.
 	$(COMPOSE) down --volumes
+
+.PHONY: kubernetes
+kubernetes: servers ## Apply the overlays to an API server that is built from source; the first build takes ten minutes of processor time.
+	cd tools/kubernetes && CGO_ENABLED=0 GOBIN=$(CURDIR)/.bin/kubernetes go install -trimpath -ldflags '-s -w' tool
+	cd deployments && SHOP_TEST_KUBERNETES=$(CURDIR)/.bin/kubernetes go test -run '^TestKubernetesServer$$' -count=1 -v .
+
+.PHONY: smoke
+smoke: ## Start the stack, sell on it, and delete it; with RESTART, restart the Docker engine by that command.
+	deployments/smoke.sh
 
 .PHONY: ci
 ci: check lint lint-api slides gen-check test build api-client demo ## Run everything that has to pass before a merge.
