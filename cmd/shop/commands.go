@@ -32,7 +32,7 @@ func commands() cli.Command {
 // program returns the program in a process.
 func program(p cli.Process) *cobra.Command {
 	root := cli.Program(p, commands())
-	root.Version = version()
+	root.Version = build()
 	root.InitDefaultVersionFlag()
 	root.Flags().Lookup("version").Usage = "print the version of this program"
 	return root
