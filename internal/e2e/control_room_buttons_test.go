@@ -147,6 +147,8 @@ func TestControlRoomButtons(t *testing.T) {
 		t.Errorf("the page says %q of a sale that the room refuses", got)
 	}
 	accessible(p.tab, t, "a page that shows an error")
+	p.sell("redis", "", 5, 5, 1)
+	p.wait("the page refuses a sale that cannot be sold out", "document.querySelector('[role=alert]')?.innerText.startsWith('5 attempts for 5 units: want more')")
 	ordersAreSettled(t, p)
 	redisIsBroken(t, p)
 	db := testbedtest.OpenSQL(t, p.setting("shop-1", "SHOP_DATABASE"))
@@ -228,6 +230,7 @@ func ordersAreSettled(t *testing.T, p *roomPage) {
 	t.Helper()
 	api, id := &instance{url: p.url}, ""
 	api.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)
+	p.yes.Store(true)
 	for _, c := range [][2]string{{"Cancel", "CANCELLED"}, {"Pay", "CONFIRMED"}} {
 		id = api.place(t)
 		p.click(fmt.Sprintf("button[aria-label='%s %s']", c[0], id))
@@ -236,12 +239,18 @@ func ordersAreSettled(t *testing.T, p *roomPage) {
 			decode(t, api.want(t, http.StatusOK, "GET", "/api/v1/orders/"+id, ""), &order)
 			return order.Status == c[1]
 		})
+		p.wait("the order stays in view, with what happened to it", fmt.Sprintf("document.querySelector('.detail')?.innerText.includes(%q) && document.querySelector('.detail p').innerText.startsWith(%q) && document.querySelector('#story li').innerText.includes('Order %s was ')", id, c[1], id))
+		if asked := p.asked.Swap(nil); (c[0] == "Cancel") != (asked != nil && strings.HasPrefix(*asked, "Cancel order "+id)) {
+			t.Errorf("before %s, the page asks %v", c[0], asked)
+		}
 	}
+	p.yes.Store(false)
 	audits, err := p.database.Audit(t.Context(), "a")
 	must(t, err)
 	if a := audits[0]; a.Sold != 1 || a.Open != 0 || !a.OK() {
 		t.Errorf("%d units are sold and %d reserved, %v; want one sold", a.Sold, a.Open, a.Broken())
 	}
+	show(p.tab, t, "events")
 	shown := "[...document.querySelectorAll('ol.events li')].map((e) => e.innerText)"
 	others := fmt.Sprintf("%s.some((e) => !e.includes(%q))", shown, id)
 	filter := func(text string) {
@@ -283,6 +292,7 @@ func processesAreBroken(t *testing.T, p *roomPage) {
 		t.Errorf("the stream of an instance that stops ends with %v", err)
 	}
 	until(three, "has ended", gone)
+	p.wait("shop-3 was stopped, and can only be started", "document.querySelector('[data-name=shop-3][data-state=stopped]') && [...document.querySelectorAll('[data-instance=shop-3]')].map((b) => b.dataset.action).join() === 'start'")
 	p.press("start", "shop-3")
 	testbedtest.Eventually(t, "another process serves as shop-3", func() bool {
 		again := p.process("shop-3")
@@ -297,4 +307,5 @@ func processesAreBroken(t *testing.T, p *roomPage) {
 		t.Error("the stream of an instance that is killed ends in good order")
 	}
 	until(one, "has ended", gone)
+	p.wait("shop-1 was killed", "document.querySelector('[data-name=shop-1][data-state=killed]')")
 }

@@ -97,7 +97,8 @@ func TestControlRoomWorksInSixTabs(t *testing.T) {
 	}
 	evaluate[bool](last.page, t, sellOf(20, 30, 2, 0))
 	for n, tab := range all { // the levels are those of events
-		tab.within(opensWithin, fmt.Sprintf("tab %d shows the sale and its events", n+1), `document.querySelector('[data-strategy=redis] .verdict')?.innerText === 'exact'
+		show(tab.page, t, "stock")
+		tab.within(opensWithin, fmt.Sprintf("tab %d shows the sale and its events", n+1), `document.querySelector('[data-strategy=redis] [data-verdict=exact]')
 			&& /redis\t20\t20\t0/.test(document.querySelector('#stock')?.innerText) && document.querySelector('#reloads') === null`)
 	}
 	evaluate[bool](all[0].page, t, "document.querySelector('header button').click() ?? true")

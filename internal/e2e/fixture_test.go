@@ -287,6 +287,14 @@ func browser(t *testing.T, url string, expected ...string) context.Context {
 	return ctx
 }
 
+// show opens one list of the records of a page.
+func show(page context.Context, t *testing.T, records string) {
+	t.Helper()
+	testbedtest.Eventually(t, "the page shows its "+records, func() bool {
+		return evaluate[bool](page, t, fmt.Sprintf("document.querySelector('[data-records=%[1]s]')?.click(), document.querySelector('[data-records=%[1]s][aria-pressed=true]') !== null", records))
+	})
+}
+
 // evaluate returns the value of an expression on the page, or what its promise results in.
 func evaluate[T any](page context.Context, t *testing.T, expression string) (value T) {
 	t.Helper()

@@ -145,6 +145,11 @@ func TestControlRoomRunsLabsAndExpiresOrders(t *testing.T) {
 	evaluate[bool](page, t, "document.querySelector('[data-action=unpaid]').click() ?? true")
 	counts := "[...document.querySelectorAll('#delays tr')].map((r) => Number(r.cells[2].innerText)).reduce((a, b) => a + b, 0)"
 	testbedtest.Eventually(t, "100 orders have expired", func() bool { return value(counts) == "100" })
+	expires := "document.querySelector('[data-order] p').innerText"
+	evaluate[bool](page, t, "document.querySelector('#orders tbody button.link').click() ?? true")
+	testbedtest.Eventually(t, "an order that has expired is explained", func() bool {
+		return value("/^EXPIRED: it was not paid until .* Its units were released \\d+ ms later/.test("+expires+")") == "true"
+	})
 	if value("document.querySelector('#delays .bad')?.innerText ?? 'none'") != "none" {
 		t.Errorf("orders expired early: %s", value("document.querySelector('#delays').innerText"))
 	}

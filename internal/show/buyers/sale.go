@@ -35,10 +35,10 @@ const (
 	Failed
 )
 
-// Sell lets the buyers make all attempts at sku, each by another customer. It calls
-// seen with the outcome of each, and how long it took, from several goroutines. It returns when all
+// Sell lets the buyers make all attempts at sku, each by another customer: buyer-1, buyer-2 and so on. It calls
+// seen with the outcome of each, the number of the customer, and how long it took, from several goroutines. It returns when all
 // attempts have been made, or soon after ctx ends.
-func (s *Shop) Sell(ctx context.Context, sku string, attempts int, seen func(Outcome, time.Duration)) Sale {
+func (s *Shop) Sell(ctx context.Context, sku string, attempts int, seen func(o Outcome, buyer int, took time.Duration)) Sale {
 	var (
 		next    atomic.Int64
 		barrier = make(chan struct{})
@@ -55,8 +55,8 @@ func (s *Shop) Sell(ctx context.Context, sku string, attempts int, seen func(Out
 				if n >= attempts {
 					return
 				}
-				outcome := s.attempt(ctx, p, sku, n, func() { seen(AtLimit, 0) })
-				seen(outcome, p.Latencies[len(p.Latencies)-1])
+				outcome := s.attempt(ctx, p, sku, n, func() { seen(AtLimit, n+1, 0) })
+				seen(outcome, n+1, p.Latencies[len(p.Latencies)-1])
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func TestProgressOfASale(t *testing.T) {
 				w.WriteHeader(http.StatusConflict)
 			}))
 			defer server.Close()
-			s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) { told.Add(1) })
+			s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, int, time.Duration) { told.Add(1) })
 			if s.Rejected != 1 || s.Errors != 0 || told.Load() != c.want {
 				t.Errorf("%d rejected, %d errors, progress was reported %d times, want %d", s.Rejected, s.Errors, told.Load(), c.want)
 			}
@@ -60,7 +60,7 @@ func TestOrderWithUnknownOutcomeIsRead(t *testing.T) {
 			}
 		}))
 		defer server.Close()
-		s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) {})
+		s := buyers.New([]string{server.URL}, 32).Sell(t.Context(), "a", 1, func(buyers.Outcome, int, time.Duration) {})
 		if s.Accepted != want.Accepted || s.Errors != want.Errors {
 			t.Errorf("status %d: %d accepted, %d errors", status, s.Accepted, s.Errors)
 		}

@@ -39,7 +39,7 @@ func TestOrdersWaitForUnits(t *testing.T) {
 		defer server.Close()
 		shop := buyers.New([]string{server.URL}, 1)
 		shop.Wait = wait
-		if s := shop.Sell(t.Context(), "a", 1, func(buyers.Outcome, time.Duration) {}); s.Rejected != 1 {
+		if s := shop.Sell(t.Context(), "a", 1, func(buyers.Outcome, int, time.Duration) {}); s.Rejected != 1 {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -37,7 +37,7 @@ var actions = map[string]action{
 		return nil
 	}},
 	"kill": {member: func(_ context.Context, r *Room, m *member) error {
-		return r.signal(m, []string{running, standing}, stopping, (*fleet.Instance).Kill)
+		return r.signal(m, []string{running, standing}, killing, (*fleet.Instance).Kill)
 	}},
 	"stop": {member: func(_ context.Context, r *Room, m *member) error {
 		return r.signal(m, []string{running}, stopping, (*fleet.Instance).Stop)

@@ -1,6 +1,7 @@
 package controlroom
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,10 +20,17 @@ import (
 const (
 	running  = "running"
 	standing = "paused"
-	ended    = "ended"
 	starting = "starting"
 	stopping = "stopping"
+	killing  = "killing"
+
+	ended   = "ended" // by itself
+	stopped = "stopped"
+	killed  = "killed"
 )
+
+// over is the state of an instance after its process has ended in another one.
+var over = map[string]string{stopping: stopped, killing: killed}
 
 // member is an instance and its ways to the stores. The room's mu protects the fields that change.
 type member struct {
@@ -50,7 +58,7 @@ func (m *member) instance() *fleet.Instance { return m.fleet.Instances()[0] }
 // start starts the process of an instance, and returns when it serves.
 func (r *Room) start(ctx context.Context, m *member) error {
 	r.mu.Lock()
-	if m.state != "" && m.state != ended {
+	if m.state != "" && !slices.Contains([]string{ended, stopped, killed}, m.state) {
 		defer r.mu.Unlock()
 		return conflict{fmt.Errorf("%s is %s", m.name, m.state)}
 	}
@@ -81,7 +89,7 @@ func (r *Room) start(ctx context.Context, m *member) error {
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		m.state = ended
+		m.state = cmp.Or(over[m.state], ended)
 		m.end()
 		r.notify()
 	})

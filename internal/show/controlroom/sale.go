@@ -35,6 +35,8 @@ func (o Order) validate() error {
 		return fmt.Errorf("%d attempts: want 1 to 1000000", o.Attempts)
 	case o.Buyers < 1 || o.Buyers > 256:
 		return fmt.Errorf("%d buyers: want 1 to 256", o.Buyers)
+	case o.Attempts <= o.Units:
+		return fmt.Errorf("%d attempts for %d units: want more attempts than units, as only a sale that is sold out shows whether it oversells", o.Attempts, o.Units)
 	case o.Wait < 0 || o.Wait > 30:
 		return fmt.Errorf("%d seconds of waiting: want 0 to 30", o.Wait)
 	}
@@ -74,6 +76,7 @@ type lane struct {
 	Rejected int      `json:"rejected"`
 	Failed   int      `json:"failed"`
 	Failure  string   `json:"failure,omitempty"` // the first
+	Buyers   []int    `json:"buyers"`            // that were accepted, in this order; at most buyersKept
 	Samples  []sample `json:"samples"`
 	Books    *books   `json:"books,omitempty"`
 
@@ -84,6 +87,7 @@ type lane struct {
 type sale struct {
 	Order   Order   `json:"order"`
 	Running bool    `json:"running"`
+	Ended   int64   `json:"ended,omitempty"` // milliseconds since the epoch
 	Lanes   []*lane `json:"lanes"`
 
 	stop context.CancelFunc
@@ -92,6 +96,7 @@ type sale struct {
 const (
 	sampleEvery = 500 * time.Millisecond
 	samplesKept = 240
+	buyersKept  = 4000
 	auditEvery  = 5 * time.Second
 )
 
@@ -104,7 +109,7 @@ func (r *Room) sell(ctx context.Context, o Order) error {
 	s := &sale{Order: o, Running: true, stop: stop}
 	run := strings.ToLower(rand.Text()[:6])
 	for _, name := range o.Strategies {
-		s.Lanes = append(s.Lanes, &lane{Strategy: name, SKU: name + "-" + run, Samples: []sample{}})
+		s.Lanes = append(s.Lanes, &lane{Strategy: name, SKU: name + "-" + run, Samples: []sample{}, Buyers: []int{}})
 	}
 	r.mu.Lock()
 	if r.sale != nil && r.sale.Running {
@@ -145,13 +150,13 @@ func (r *Room) end(s *sale) {
 	s.stop()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.Running = false
+	s.Running, s.Ended = false, time.Now().UnixMilli()
 	r.notify()
 }
 
 // run lets the buyers of one lane make all attempts.
 func (r *Room) run(ctx context.Context, shop *buyers.Shop, s *sale, l *lane) {
-	result := shop.Sell(ctx, l.SKU, s.Order.Attempts, func(o buyers.Outcome, took time.Duration) {
+	result := shop.Sell(ctx, l.SKU, s.Order.Attempts, func(o buyers.Outcome, buyer int, took time.Duration) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		switch o {
@@ -159,12 +164,16 @@ func (r *Room) run(ctx context.Context, shop *buyers.Shop, s *sale, l *lane) {
 			return
 		case buyers.Accepted:
 			l.Accepted++
+			if len(l.Buyers) < buyersKept {
+				l.Buyers = append(l.Buyers, buyer)
+			}
 		case buyers.Rejected:
 			l.Rejected++
 		case buyers.Failed:
 			l.Failed++
 		}
 		l.recent = append(l.recent, took)
+		r.notify()
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -43,7 +43,7 @@ func (r *Room) placeUnpaid(ctx context.Context) error {
 	if err := shop.Stock(ctx, sku, "conditional", unpaidOrders); err != nil {
 		return unavailable{err}
 	}
-	if sale := shop.Sell(ctx, sku, unpaidOrders, func(buyers.Outcome, time.Duration) {}); sale.Errors > 0 {
+	if sale := shop.Sell(ctx, sku, unpaidOrders, func(buyers.Outcome, int, time.Duration) {}); sale.Errors > 0 {
 		return unavailable{errors.New(sale.FirstError)}
 	}
 	return nil

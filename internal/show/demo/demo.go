@@ -219,7 +219,7 @@ func (d *demo) sale(ctx context.Context, strategy string, try int) (Variant, err
 	watch := time.AfterFunc(stall, func() { stop(errStalled) })
 	defer watch.Stop()
 	var done atomic.Int64
-	s := d.shop.Sell(selling, sku, d.Attempts, func(o buyers.Outcome, _ time.Duration) {
+	s := d.shop.Sell(selling, sku, d.Attempts, func(o buyers.Outcome, _ int, _ time.Duration) {
 		watch.Reset(stall)
 		if o != buyers.AtLimit {
 			bar.set(int(done.Add(1)))

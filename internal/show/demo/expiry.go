@@ -66,7 +66,7 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	if err := first.Stock(ctx, sku, unpaidStrategy, unpaid); err != nil {
 		return e, err
 	}
-	placed := first.Sell(ctx, sku, unpaid, func(buyers.Outcome, time.Duration) {})
+	placed := first.Sell(ctx, sku, unpaid, func(buyers.Outcome, int, time.Duration) {})
 	// The one that has been there longest is the likeliest to lead the others.
 	e.victim = f.Instances()[0].Name()
 	if err := f.Instances()[0].Kill(); err != nil {
@@ -90,7 +90,7 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 	again := buyers.New(f.URLs()[1:], customers)
 	defer again.Close()
 	again.Pays = true
-	e.second = again.Sell(ctx, sku, unpaid, func(buyers.Outcome, time.Duration) {})
+	e.second = again.Sell(ctx, sku, unpaid, func(buyers.Outcome, int, time.Duration) {})
 	if ctx.Err() != nil {
 		return e, context.Cause(ctx)
 	}

@@ -68,7 +68,7 @@ func (s *stores) sell(ctx context.Context, f *fleet.Fleet, sku, strategy string,
 	shop := buyers.New(f.URLs(), together)
 	defer shop.Close()
 	check(shop.Stock(ctx, sku, strategy, units))
-	sale := shop.Sell(ctx, sku, attempts, func(buyers.Outcome, time.Duration) {})
+	sale := shop.Sell(ctx, sku, attempts, func(buyers.Outcome, int, time.Duration) {})
 	if sale.Errors > 0 {
 		fail("%d of %d orders of %s got no answer: %s", sale.Errors, attempts, sku, sale.FirstError)
 	}

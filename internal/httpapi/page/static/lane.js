@@ -5,18 +5,21 @@ import {doubleHolds, endOf, expired} from './state.js';
 import {t} from './text.js';
 
 const row = 44, left = 76, windows = [200, 1000, 10_000]; // milliseconds
+const wide = matchMedia('(min-width: 75rem)').matches; // there is room for the table
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-export function Lane({state, sku, paused}) {
+// Lane shows the leases of a SKU up to the moment that clock returns, and how many tickets of its sale were sold twice.
+export function Lane({state, sku, paused, clock = () => Date.now() - 500, names = [...state.members.keys()], over}) {
   const canvas = useRef();
   const view = useRef();
   const [span, zoom] = useState(windows.at(-1));
-  view.current = {state, sku, span, now: paused ? view.current.now : 0, bars: []};
+  const now = paused && view.current ? view.current.now : clock();
+  view.current = {state, sku, span, clock, names, now, ago: paused && view.current ? view.current.ago : isPast(now), bars: []};
   useEffect(() => {
     let frame;
     const paint = () => {
-      view.current.now = paused && view.current.now || Date.now() - 500; // events arrive a moment later
+      if (!paused) Object.assign(view.current, {now: view.current.clock(), ago: isPast(view.current.clock())});
       draw(canvas.current, view.current);
       if (!paused) frame = requestAnimationFrame(paint);
     };
@@ -29,35 +32,40 @@ export function Lane({state, sku, paused}) {
     resized.observe(canvas.current);
     return () => resized.disconnect();
   }, [paused]);
-  const leases = [...state.leases.values()].filter((l) => l.sku === sku), ordinals = state.ordinals(sku);
+  const leases = [...state.leases.values()].filter((l) => l.sku === sku && l.from <= now + 500), ordinals = state.ordinals(sku);
   const refused = state.refused.filter((r) => r.sku === sku);
   // A lease that has ended looks open until the event of its end arrives, so the latest second does not count.
-  const now = view.current.now || Date.now(), double = doubleHolds(leases, now - 1000).length;
+  const pairs = doubleHolds(leases, now - 1000), double = new Set(pairs.map(([, later]) => later)).size;
+  const early = new Set(pairs.map(([earlier]) => earlier)), late = [...early].every((l) => expired(l, now));
   const waiting = [...state.waiting.values()].filter((w) => w.sku === sku).reduce((n, w) => n + w.orders, 0);
-  return html`<section class="wide" aria-labelledby="lane-title">
+  return html`<section class="lock" id="lane" aria-labelledby="lane-title">
     <h2 id="lane-title">${t('lane')} ${sku && html`<code>${sku}</code>`}</h2>
     <p role="group" aria-label=${t('window')}>${windows.map((ms) => html`<button key=${ms} aria-pressed=${ms === span} onClick=${() => zoom(ms)}>${ms / 1000} s</button> `)}</p>
     <canvas ref=${canvas} onMouseMove=${(e) => { canvas.current.title = tokenAt(view.current, e.offsetX, e.offsetY); }} role="img" aria-label=${t('laneLabel', leases.length, double, refused.length)}></canvas>
-    <p class="counts"><span class=${double ? 'bad' : ''}><b id="double-holds">${double}</b> ${t('doubleHolds')}</span>
-      <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites')}</span>
-      <span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders')}</span></p>
-    <details><summary>${t('latestLeases')}</summary>
+    <p class="counts"><span class=${double ? 'bad' : ''}>${double > 0 && html`<b id="late-holders">${early.size}</b> ${t(late ? 'lateHolders' : 'holders', early.size)} `}<b id="double-holds">${double}</b> ${t(double > 0 ? 'overlapped' : 'noOverlap', double)}</span>
+      <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites', refused.length)}</span>
+      ${over !== undefined && html`<span class=${over ? 'bad' : ''}><b id="sold-twice">${over}</b> ${t('ticketsTwice')}</span>`}
+      <span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders', waiting)}</span></p>
+    <details open=${wide}><summary>${t('latestLeases')}</summary>
       <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
-      <tbody>${leases.slice(-20).reverse().map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number" title=${l.fence}>#${ordinals.get(l.fence)}</td>
+      <tbody>${leases.toSorted((a, b) => b.fence - a.fence).slice(0, 6).map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number" title=${l.fence}>#${ordinals.get(l.fence)}</td>
         <td class="number">${l.until ? `${(l.until - l.from).toFixed(0)} ms` : expired(l, now) ? '' : t('inUse')}
           ${expired(l, now) && html`<span class="warn"> ${t('expiredAfter', (l.expires - l.from).toFixed(0))}</span>`}</td></tr>`)}</tbody></table>
     </details>
   </section>`;
 }
 
+// isPast reports whether a moment is not the present any more.
+const isPast = (at) => Date.now() - at > 2000;
+
 // tokenAt returns the fencing token of the bar at a point of the canvas.
 const tokenAt = ({bars}, x, y) => bars.findLast((b) => x >= b.from && x <= b.from + b.wide && y >= b.top && y < b.top + row)?.text ?? '';
 
 function draw(canvas, view) {
-  const {state, sku, span, now} = view, ordinals = state.ordinals(sku), label = (fence) => `#${ordinals.get(fence)}`;
+  const {state, sku, span, now, ago, names} = view, ordinals = state.ordinals(sku), label = (fence) => `#${ordinals.get(fence)}`;
   view.bars = [];
   const leases = [...state.leases.values()].filter((l) => l.sku === sku), late = leases.filter((l) => expired(l, now));
-  const rows = [...new Set([...state.members.keys(), ...leases.map((l) => l.holder)])].sort();
+  const rows = [...new Set([...names.toSorted(), ...leases.map((l) => l.holder).sort()])];
   const width = canvas.clientWidth, height = Math.max(1, rows.length) * row + 22, scale = devicePixelRatio;
   if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
     canvas.width = width * scale;
@@ -97,21 +105,23 @@ function draw(canvas, view) {
     const from = pair[1].from, until = Math.min(...pair.map((l) => endOf(l, now)));
     pair.forEach((l) => bar({...l, from, until}, color('--bad')));
   }
-  pen.fillStyle = color('--bad');
-  for (const r of state.refused.filter((r) => r.sku === sku && x(r.at) >= left)) {
-    pen.fillText(`✕ ${label(r.fence)} < ${label(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 6);
+  const note = (text, at, y) => { // on a ground of its own, as bars would hide it
+    pen.fillStyle = color('--card');
+    pen.fillRect(at, y - 7, pen.measureText(text).width + 4, 14);
+    pen.fillStyle = color('--bad');
+    pen.fillText(text, at + 2, y);
+  };
+  for (const r of state.refused.filter((r) => r.sku === sku && x(r.at) >= left && r.at <= now)) {
+    note(`✕ ${label(r.fence)} < ${label(r.accepted)}`, Math.min(x(r.at), width - 160), rows.indexOf(r.holder) * row + 7);
   }
   for (const l of late.filter((l) => x(l.expires) >= left)) {
-    const at = Math.min(x(l.expires) + 4, width - 60), top = rows.indexOf(l.holder) * row;
-    pen.fillStyle = color('--card'); // under the text, which bars would hide
-    pen.fillRect(at, top + row - 14, pen.measureText(t('expired')).width + 4, 12);
-    pen.fillStyle = color('--bad');
+    const top = rows.indexOf(l.holder) * row;
+    note(t('expired'), Math.min(x(l.expires) + 4, width - 60), top + row - 8);
     pen.fillRect(x(l.expires), top + 4, 2, row - 6);
-    pen.fillText(t('expired'), at + 2, top + row - 8);
   }
   pen.fillStyle = color('--muted');
   const marks = width < 500 ? 2 : 5;
   for (let i = 0; i <= marks; i++) {
-    pen.fillText(i === marks ? t('now') : `−${span * (marks - i) / marks / 1000} s`, Math.min(left + ((width - left - 8) * i) / marks, width - 34), height - 10);
+    pen.fillText(i === marks ? ago ? new Date(now).toTimeString().slice(0, 8) : t('now') : `−${span * (marks - i) / marks / 1000} s`, Math.min(left + ((width - left - 8) * i) / marks, width - (i === marks && ago ? 56 : 34)), height - 10);
   }
 }

@@ -1,0 +1,47 @@
+// What just happened: for each button that was pressed, one sentence that says what was done and what the page has seen of it since.
+
+import {html} from './vendor/htm-preact.js';
+import {expired} from './state.js';
+import {t} from './text.js';
+
+const kept = 4;
+export const lateHolder = 'late holder'; // the name of the process
+let pressed = []; // the latest one first
+
+// did records a button that has had its effect.
+export function did(action, about, room) {
+  pressed = [{action, about, at: Date.now(), sale: room?.sale}, ...pressed.slice(0, kept - 1)];
+}
+
+const pausing = ['pause', 'late', 'kill', 'late-holder'];
+const sum = (sale, figure) => sale.lanes.reduce((n, lane) => n + lane[figure], 0);
+
+// tell returns what was done, and what has followed.
+export function tell({action, about, at, sale}, state, room, now) {
+  const said = [t(`did-${action}`, about)];
+  if (pausing.includes(action)) said.push(...lostLease(action === 'late-holder' ? lateHolder : about, action, at, state, now));
+  const same = action !== 'stop-sale' && sale?.running && room?.sale?.lanes[0].sku === sale.lanes[0].sku;
+  if (same) said.push(t('sinceThen', sum(room.sale, 'accepted') - sum(sale, 'accepted'), sum(room.sale, 'failed') - sum(sale, 'failed')));
+  return said.join(t('semicolon')) + t('period');
+}
+
+// lostLease says what became of the lease that a holder had at a moment: it expired, another holder got the next one, and the row refused
+// the late write.
+function lostLease(holder, action, at, state, now) {
+  const leases = [...state.leases.values()];
+  const lost = leases.find((l) => l.holder === holder && l.expires > at && expired(l, now) && (holder === lateHolder ? l.from >= at : l.from <= at + 1000));
+  if (!lost) return now - at > 8000 && action !== 'pause' ? [t(holder === lateHolder ? 'gotNoLease' : 'heldNoLease')] : [];
+  const number = (fence) => `#${state.ordinals(lost.sku).get(fence)}`;
+  const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence).sort((a, b) => a.fence - b.fence)[0];
+  const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence);
+  return [t('leaseExpired', number(lost.fence), ((lost.expires - lost.from) / 1000).toFixed(1)),
+    next && t('nextGot', next.holder, number(next.fence)),
+    refused ? t('lateRefused', number(lost.fence)) : lost.until && lost.sku.startsWith('redis-unfenced-') && t('lateUnchecked', number(lost.fence))].filter(Boolean);
+}
+
+export function Story({state, room, now}) {
+  const seen = pressed.filter((p) => p.at <= now); // a page that is paused, or shows an earlier moment, has not seen the others
+  return html`<section id="story" aria-labelledby="story-title"><h2 id="story-title">${t('story')}</h2>
+    ${seen.length === 0 && html`<p class="muted">${t('noStory')}</p>`}
+    <div role="log" aria-labelledby="story-title"><ol>${seen.map((p) => html`<li key=${p.at}><time>${new Date(p.at).toTimeString().slice(0, 8)}</time> ${tell(p, state, room, now)}</li>`)}</ol></div></section>`;
+}
