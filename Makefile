@@ -56,7 +56,7 @@ test: servers ## Run every test against real servers, with the race detector.
 	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
-NEED_SERVERS := /(e2e|orderpath|testbed|demo|lab|cli|app)$$
+NEED_SERVERS := /(e2e|orderpath|testbed|demo|lab|observe|cli|app)$$
 
 # What make check tests; CI, which tests all of it with servers anyway, names less.
 CHECKED = $$(go list ./... | grep -vE '$(NEED_SERVERS)')
@@ -118,7 +118,7 @@ lint: .bin/vale ## Check style, import direction, words, workflows and module fi
 	for dir in bench deployments; do (cd $$dir && go tool -modfile=../tools/go.mod golangci-lint run ./...) || exit 1; done
 	for dir in . bench deployments; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
 	@# That of tools/kubernetes would have to download hundreds of modules.
-	for dir in . tools tools/vale tools/actionlint loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
+	for dir in . tools tools/vale tools/actionlint tools/observe loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 API         := internal/httpapi/openapi.yaml
 API_MODULES := tools/openapi/node_modules/.package-lock.json
@@ -156,6 +156,7 @@ gen: ## Generate code from the API description and its tables, and the reference
 	go test ./internal -run 'TestPackagesPage|TestTelemetrySchema' -count=1 -update
 	go test ./internal/dlock -run TestFaultTables -count=1 -update
 	go test ./cmd/shop -run TestReferencePages -count=1 -update
+	go test ./internal/show/observe -run TestDashboardsAreGenerated -count=1 -update
 	go test ./internal/show/lab -run TestEachLabHasItsPage -count=1 -update
 
 .PHONY: order-path
@@ -169,6 +170,16 @@ gen-check: gen
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.
 	go run ./cmd/shop demo $(ARGS)
+
+.PHONY: observe
+observe: servers build .bin/victoria-metrics ## Run a slow sale with faults, and look at its metrics and logs in the browser.
+	go build -o .bin/observe ./internal/show/observe
+	PATH="$(CURDIR)/.bin:$$PATH" .bin/observe
+
+# VictoriaMetrics and VictoriaLogs take a minute to build; they are built again only when a version changes.
+.bin/victoria-metrics: tools/observe/go.mod tools/observe/go.sum
+	cd tools/observe && CGO_ENABLED=0 go build -o ../../.bin/ github.com/VictoriaMetrics/VictoriaMetrics/app/victoria-metrics github.com/VictoriaMetrics/VictoriaLogs/app/victoria-logs
+	@touch $@
 
 .PHONY: screenshots
 screenshots: ## Take the pictures of the control room in docs/images; installs Chromium, MariaDB and a Chinese font where there is apt.

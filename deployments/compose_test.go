@@ -44,7 +44,7 @@ func TestComposeStartsWhatTheFirstAnswerNeeds(t *testing.T) {
 	}
 }
 
-// TestComposeProfiles: locks.env starts each lock service whose address it gives the instances, and load only k6.
+// TestComposeProfiles: locks.env starts each lock service whose address it gives the instances. The profiles load and observe add one service each.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	base := services(load(t, nil))
@@ -77,7 +77,9 @@ func TestComposeProfiles(t *testing.T) {
 			t.Errorf("the instances do not wait for %s", s)
 		}
 	}
-	if got := services(load(t, nil, "load")); !slices.Equal(got, slices.Sorted(slices.Values(append(base, "k6")))) {
-		t.Errorf("the profile load starts %q", got)
+	for profile, service := range map[string]string{"load": "k6", "observe": "victoria-metrics"} {
+		if got, want := services(load(t, nil, profile)), slices.Sorted(slices.Values(append(slices.Clip(base), service))); !slices.Equal(got, want) {
+			t.Errorf("the profile %s starts %q", profile, got)
+		}
 	}
 }

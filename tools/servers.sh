@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, postgres, etcd,
-# ZooKeeper, haproxy, libfaketime and the browser Chromium; with the argument pictures, a Chinese font as well.
+# ZooKeeper, haproxy, prometheus, libfaketime and the browser Chromium; with the argument pictures, a Chinese font as well.
 # Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
 
@@ -15,6 +15,7 @@ has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || pa
 has etcd || packages+=(etcd-server)
 compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || packages+=(libfaketime) # sets the clock of one server
 has haproxy || packages+=(haproxy)
+{ has prometheus && has promtool; } || packages+=(prometheus)
 has chromium || has google-chrome || packages+=(chromium)
 has java || packages+=(default-jre-headless)
 [[ -e /usr/share/java/zookeeper.jar || -d /opt/zookeeper || -d /opt/homebrew/opt/zookeeper || -d /usr/local/opt/zookeeper ]] || packages+=(libzookeeper-java) # the server is in it
@@ -46,7 +47,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb postgresql etcd haproxy; do
+for service in redis-server mariadb postgresql etcd haproxy prometheus; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi

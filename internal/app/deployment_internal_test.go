@@ -93,12 +93,12 @@ func TestDeploymentIsBounded(t *testing.T) {
 			}
 		}
 		for _, p := range s.Ports {
-			if name != "haproxy" || p != "127.0.0.1:${SHOP_PORT:-8080}:8080" {
+			if p != map[string]string{"haproxy": "127.0.0.1:${SHOP_PORT:-8080}:8080", "victoria-metrics": "127.0.0.1:${SHOP_METRICS_PORT:-8428}:8428"}[name] {
 				t.Errorf("%s publishes %s", name, p)
 			}
 		}
 	}
-	for name, profile := range map[string]string{"demo": "demo", "k6": "load"} {
+	for name, profile := range map[string]string{"demo": "demo", "k6": "load", "victoria-metrics": "observe"} {
 		if got := d.Services[name].Profiles; !slices.Equal(got, []string{profile}) {
 			t.Errorf("%s is in the profiles %v, want %s", name, got, profile)
 		}
@@ -161,6 +161,10 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 		if !strings.Contains(text, "-X main.release=$") {
 			t.Errorf("%s does not say which version it builds", name)
 		}
+	}
+	module := regexp.MustCompile(`VictoriaMetrics/VictoriaMetrics (v\S+)`).FindStringSubmatch(file(t, "../tools/observe/go.mod"))
+	if module == nil || !strings.Contains(image, "victoriametrics/victoria-metrics:"+module[1]+" ") {
+		t.Errorf("make observe builds another version than the image: %v", module)
 	}
 	if got := readDeployment(t).Services["shop"].Build.Args["VERSION"]; got != "${SHOP_VERSION:-}" {
 		t.Errorf("the version of the image is %q", got)

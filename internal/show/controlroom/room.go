@@ -8,9 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,31 +151,16 @@ func (r *Room) open(ctx context.Context) (err error) {
 // connect puts proxies between m and the stores.
 func (m *member) connect(ctx context.Context, s *fleet.Stores) (err error) {
 	m.env = *s
-	if m.redis, m.env.Redis, err = between(ctx, s.Redis); err != nil {
+	if m.redis, m.env.Redis, err = fleet.Between(ctx, s.Redis); err != nil {
 		return err
 	}
-	m.database, m.env.Database, err = between(ctx, s.Database)
+	m.database, m.env.Database, err = fleet.Between(ctx, s.Database)
 	return err
 }
 
 // lines returns all that have proxies: the members and the probe.
 func (r *Room) lines() []*member {
 	return slices.Concat(r.members, []*member{&r.probe.member})
-}
-
-// between puts a proxy between an instance and the one server at an address, and returns the address to give to the instance. It
-// returns no proxy for a file, for a group of servers, and for what needs TLS, whose certificate names the server.
-func between(ctx context.Context, address string) (*testbed.Proxy, string, error) {
-	u, err := url.Parse(address)
-	if err != nil || (u.Scheme != "redis" && u.Scheme != "mysql" && u.Scheme != "postgres") || u.Port() == "" || strings.Contains(u.Host, ",") {
-		return nil, address, nil //nolint:nilerr // what is no URL has no one server
-	}
-	p, err := testbed.NewProxy(ctx, u.Host)
-	if err != nil {
-		return nil, "", err
-	}
-	u.Host = p.Addr()
-	return p, u.String(), nil
 }
 
 func (r *Room) close() error {

@@ -39,6 +39,13 @@ func StartRedis(t testing.TB, cfg testbed.RedisConfig) *testbed.Redis {
 	return started(t, server, err)
 }
 
+// StartHTTP starts a program that serves HTTP for this test alone.
+func StartHTTP(t testing.TB, cfg testbed.HTTPConfig) *testbed.HTTP {
+	t.Helper()
+	server, err := testbed.StartHTTP(t.Context(), cfg)
+	return started(t, server, err)
+}
+
 // require ends the test when a server did not start: as skipped if it is merely
 // not installed and nobody promised that it would be.
 func require(t testing.TB, err error) {

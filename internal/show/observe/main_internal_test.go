@@ -1,0 +1,9 @@
+package main
+
+import (
+	"testing"
+
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+func TestMain(m *testing.M) { testbedtest.Main(m) }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/fleet"
+)
+
+// engine is a Prometheus, or a VictoriaMetrics.
+type engine string
+
+// sample is a value of a query.
+type sample struct {
+	Metric map[string]string
+	Value  [2]any // the time, and the value as a string
+}
+
+// number returns the value.
+func (s sample) number() float64 {
+	text, _ := s.Value[1].(string)
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return math.NaN()
+	}
+	return n
+}
+
+// ask requests a path of the API.
+func ask[T any](t *testing.T, e engine, path string) (result T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, string(e)+"/api/v1/"+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer := struct{ Data *T }{&result}
+	if err := json.Unmarshal(text, &answer); err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s: %s", path, resp.Status, text)
+	}
+	return result
+}
+
+// query returns the numbers that a query results in now.
+func (e engine) query(t *testing.T, expr string) []sample {
+	t.Helper()
+	all := ask[struct{ Result []sample }](t, e, "query?query="+url.QueryEscape(expr)).Result
+	return slices.DeleteFunc(all, func(s sample) bool { return math.IsNaN(s.number()) })
+}
+
+// The names of metrics in a query, once selectors and the labels of groups are removed.
+var (
+	noMetric   = regexp.MustCompile(`\{[^}]*\}|by \([^)]*\)`)
+	metricName = regexp.MustCompile(`\b(?:shop|http|db|process)_\w+|\bup\b`)
+)
+
+// showPanels fails the test unless every query of every panel has data, and every metric that one names exists.
+func (e engine) showPanels(t *testing.T) {
+	t.Helper()
+	exist := ask[[]string](t, e, "label/__name__/values")
+	panels, queries := 0, 0
+	for _, d := range readDashboards(t) {
+		for _, r := range d.Rows {
+			for _, p := range r.Panels {
+				panels++
+				for _, q := range p.Queries {
+					queries++
+					for _, name := range metricName.FindAllString(noMetric.ReplaceAllString(q.Expr, ""), -1) {
+						if !slices.Contains(exist, name) {
+							t.Errorf("%s, %s: no instance has the metric %s", d.Title, p.Title, name)
+						}
+					}
+					series := e.query(t, q.Expr)
+					if len(series) == 0 {
+						t.Errorf("%s, %s, %s: no data: %s", d.Title, p.Title, q.Legend, q.Expr)
+					}
+					t.Logf("| %s | %s | %s | %d series |", d.Title, p.Title, q.Legend, len(series))
+				}
+			}
+		}
+	}
+	t.Logf("%d panels with %d queries", panels, queries)
+}
+
+// alerts returns which alerts are in a state, as names.
+func (e engine) alerts(t *testing.T, state string) (names []string) {
+	t.Helper()
+	for _, s := range e.query(t, fmt.Sprintf("ALERTS{alertstate=~%q}", state)) {
+		names = append(names, s.Metric["alertname"])
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// product builds the shop.
+func product(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-ldflags=-w", "-o", program, "example.com/shop/cmd/shop").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// startPrometheus starts a Prometheus that scrapes the instances and evaluates the rules each second.
+func startPrometheus(t *testing.T, s *shop) engine {
+	t.Helper()
+	config := filepath.Join(t.TempDir(), "prometheus.yml")
+	text := strings.Replace(s.scrapeConfig(), "global: {", fmt.Sprintf("rule_files: [%q]\nglobal: {evaluation_interval: 1s, ", filepath.Join(files, "rules.yml")), 1)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return engine(testbedtest.StartHTTP(t, testbed.HTTPConfig{
+		Program: "prometheus", Ready: "/-/ready",
+		Args: func(address, folder string) []string {
+			return []string{"--web.listen-address=" + address, "--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--log.level=warn"}
+		},
+	}).URL())
+}
+
+// During a sale with faults every query of every panel has data. No alert fires before the faults, and then each fault fires its
+// alerts. At full size all faults of `make observe` happen, and alerts fire that have to be true for a while.
+func TestSaleWithFaultsIsSeen(t *testing.T) {
+	t.Parallel()
+	s, err := open(t.Context(), product(t), fleet.StoresConfig{
+		Redis: testbedtest.StartRedis(t, testbed.RedisConfig{}).URL(), Database: testbedtest.Database(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.close(); err != nil {
+			t.Error(err)
+		}
+	})
+	sold := make(chan error, 1)
+	selling, stop := context.WithCancel(t.Context())
+	go func() { sold <- s.sell(selling) }()
+	defer func() {
+		stop()
+		if err := <-sold; err != nil {
+			t.Error(err)
+		}
+	}()
+	prometheus := startPrometheus(t, s)
+	testbedtest.Eventually(t, "orders have expired, and an audit has found nothing", func() bool {
+		return len(prometheus.query(t, `shop_timers_outcomes_total{outcome="done"} > 0 or shop_timers_outcomes_total{outcome="committed"} > 0`)) > 0 &&
+			len(prometheus.query(t, "sum(shop_oversold_units) == 0")) > 0
+	})
+	if got := prometheus.alerts(t, ".*"); len(got) > 0 {
+		t.Errorf("without a fault, there are the alerts %q", got)
+	}
+	for _, f := range s.alarms() {
+		f.fires(t, prometheus)
+	}
+	testbedtest.Eventually(t, "counts and audits that failed are repeated", func() bool {
+		return len(prometheus.query(t, "shop_timers_open")) > 0 && len(prometheus.query(t, "shop_oversold_units")) > 0
+	})
+	prometheus.showPanels(t)
+}
+
+// alarm is a fault, and the alerts that it fires.
+type alarm struct {
+	fault
+
+	fire   []string
+	states string // of the alerts
+}
+
+// alarms are those that a test waits for.
+func (s *shop) alarms() (all []alarm) {
+	now, states := s.faults(), "firing"
+	full := testbedtest.Size(0, 1) == 1
+	if !full { // 30 s are too long
+		states = "pending|firing"
+	}
+	all = []alarm{
+		{now[cutOff], []string{"ShopLeasesLost"}, "firing"},
+		{now[killed], []string{"ShopInstanceDown"}, states},
+		{now[oversold], []string{"ShopOversold"}, "firing"},
+	}
+	if full {
+		all = append(all,
+			alarm{now[slowDatabase], []string{"ShopOrdersLate"}, "firing"},
+			alarm{now[noDatabase], []string{"ShopAuditsFail", "ShopUnitsLate"}, "firing"})
+	}
+	return all
+}
+
+// fires makes the fault happen, for as long as it lasts or until its alerts are there, and again until they are.
+func (a alarm) fires(t *testing.T, e engine) {
+	t.Helper()
+	began := time.Now()
+	there := func() bool {
+		got := e.alerts(t, a.states)
+		return !slices.ContainsFunc(a.fire, func(name string) bool { return !slices.Contains(got, name) })
+	}
+	testbedtest.Eventually(t, fmt.Sprintf("%s: %q", a.name, a.fire), func() bool {
+		if err := a.begin(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		over := time.After(a.lasts)
+		for waiting := true; waiting && !there(); {
+			select {
+			case <-over:
+				waiting = false
+			case <-time.After(200 * time.Millisecond):
+			}
+		}
+		if err := a.end(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return there()
+	})
+	t.Logf("| %s | %s | %.0f s |", strings.Join(a.fire, ", "), a.name, time.Since(began).Seconds())
+}
