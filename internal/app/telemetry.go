@@ -23,6 +23,7 @@ func (i *instance) openTelemetry(ctx context.Context) (err error) {
 		return err
 	}
 	i.closers.pushService("telemetry", i.tel.Shutdown)
+	i.log = i.tel.Logger(i.log, i.level)
 	i.observer, err = telemetry.NewObserver(ctx, i.tel.MeterProvider)
 	return err
 }

@@ -24,5 +24,5 @@
 // # Logs
 //
 // [NewLogger] writes JSON, one object per line, with the trace_id and span_id
-// of the context that a line is logged with.
+// of the context that a line is logged with. With an OTLP endpoint, [Telemetry.Logger] exports the same lines.
 package telemetry

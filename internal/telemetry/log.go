@@ -26,6 +26,27 @@ func NewTextLogger(w io.Writer, level slog.Leveler) *slog.Logger {
 	}}))
 }
 
+// fromLevel is a handler of records from a level on.
+type fromLevel struct {
+	slog.Handler
+	level slog.Leveler
+}
+
+// Enabled implements [slog.Handler].
+func (h fromLevel) Enabled(ctx context.Context, l slog.Level) bool {
+	return l >= h.level.Level() && h.Handler.Enabled(ctx, l)
+}
+
+// WithAttrs implements [slog.Handler].
+func (h fromLevel) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return fromLevel{h.Handler.WithAttrs(attrs), h.level}
+}
+
+// WithGroup implements [slog.Handler].
+func (h fromLevel) WithGroup(name string) slog.Handler {
+	return fromLevel{h.Handler.WithGroup(name), h.level}
+}
+
 func withTraces(h slog.Handler) *slog.Logger { return slog.New(&traced{Handler: h, outer: h}) }
 
 // traced adds the ids of the span in the context to each record.

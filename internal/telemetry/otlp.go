@@ -7,11 +7,12 @@ import (
 	"strings"
 )
 
-// exports reports whether the environment says where signal, TRACES or METRICS, is exported to, and does not switch
-// telemetry or the signal off. The exporters read the same variables, but answer a malformed URL by exporting to
-// localhost, so it is refused here.
+// exports reports whether the environment says where signal, TRACES, METRICS or LOGS, is exported to, and does not switch
+// telemetry or the signal off. The exporters read the same variables. Without an endpoint, and for a malformed one, they export to
+// localhost, which is prevented here.
 func exports(signal string) (bool, error) {
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || os.Getenv("OTEL_"+signal+"_EXPORTER") == "none" {
+	exporter := os.Getenv("OTEL_" + signal + "_EXPORTER")
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none" {
 		return false, nil
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
@@ -25,5 +26,5 @@ func exports(signal string) (bool, error) {
 		}
 		return true, nil
 	}
-	return false, nil
+	return exporter != "", nil
 }

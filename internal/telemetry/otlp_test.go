@@ -3,6 +3,7 @@ package telemetry_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -60,7 +61,7 @@ func TestExport(t *testing.T) {
 	}{
 		{
 			name: "environment", variable: general,
-			want: map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true},
+			want: map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true, "POST /v1/logs": true},
 		},
 		{
 			name: "environment, traces only", variable: traces, path: "/own/path",
@@ -68,17 +69,21 @@ func TestExport(t *testing.T) {
 		},
 		{
 			name: "environment, below a path", variable: general, path: "/below/",
-			want: map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true},
+			want: map[string]bool{"POST /below/v1/traces": true, "POST /below/v1/metrics": true, "POST /below/v1/logs": true},
 		},
 		{name: "nowhere", want: map[string]bool{}},
 		{name: "disabled", variable: general, off: "OTEL_SDK_DISABLED", value: "TRUE", want: map[string]bool{}},
 		{
 			name: "no traces", variable: general, off: "OTEL_TRACES_EXPORTER", value: "none",
-			want: map[string]bool{"POST /v1/metrics": true},
+			want: map[string]bool{"POST /v1/metrics": true, "POST /v1/logs": true},
 		},
 		{
 			name: "no metrics", variable: general, off: "OTEL_METRICS_EXPORTER", value: "none",
-			want: map[string]bool{"POST /v1/traces": true},
+			want: map[string]bool{"POST /v1/traces": true, "POST /v1/logs": true},
+		},
+		{
+			name: "no logs", variable: general, off: "OTEL_LOGS_EXPORTER", value: "none",
+			want: map[string]bool{"POST /v1/traces": true, "POST /v1/metrics": true},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -101,6 +106,7 @@ func TestExport(t *testing.T) {
 			}
 			_, span := tel.TracerProvider.Tracer("test").Start(t.Context(), "work")
 			span.End()
+			tel.Logger(slog.New(slog.DiscardHandler), slog.LevelInfo).Info("done")
 			if err := tel.Shutdown(t.Context()); err != nil {
 				t.Error(err)
 			}

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,13 +14,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/contrib/bridges/otelslog"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/contrib/instrumentation/runtime"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/propagation"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/exemplar"
 	"go.opentelemetry.io/otel/sdk/resource"
@@ -58,22 +61,20 @@ type Telemetry struct {
 	// Metrics serves all metrics of the process to Prometheus.
 	Metrics http.Handler
 
+	logs     *sdklog.LoggerProvider // nil: logs are not exported
 	shutdown []func(context.Context) error
 }
 
-// Setup creates the providers that c and the environment configure. Traces and metrics are exported to
-// OTEL_EXPORTER_OTLP_ENDPOINT, or to the variable for the one signal; when both are empty, nothing is. All other
-// OTEL_EXPORTER_OTLP_ variables (headers, timeout, certificates) apply. OTEL_TRACES_EXPORTER=none,
-// OTEL_METRICS_EXPORTER=none and OTEL_SDK_DISABLED=true, which is both, win over all of them; the page for Prometheus
-// stays. It fails if an endpoint is no URL. It does not wait for a receiver, because the service works
+// Setup creates the providers that c and the environment configure. Traces, metrics and logs are exported to
+// OTEL_EXPORTER_OTLP_ENDPOINT, or to the variable for the one signal; when both are empty, nothing is. OTEL_TRACES_EXPORTER,
+// OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER choose another exporter, such as console or none. All other variables of
+// OpenTelemetry apply. OTEL_SDK_DISABLED=true wins over all of them; the page for Prometheus stays. It fails if an endpoint is no URL. It does not wait for a receiver, because the service works
 // without one. The caller must call Shutdown.
 func Setup(ctx context.Context, c Config) (*Telemetry, error) {
-	traces, err := exports("TRACES")
-	if err != nil {
-		return nil, err
-	}
-	metrics, err := exports("METRICS")
-	if err != nil {
+	traces, err1 := exports("TRACES")
+	metrics, err2 := exports("METRICS")
+	logs, err3 := exports("LOGS")
+	if err := cmp.Or(err1, err2, err3); err != nil {
 		return nil, err
 	}
 	res, err := describe(ctx, c)
@@ -92,6 +93,14 @@ func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	if err := t.measure(ctx, res, metrics); err != nil {
 		return nil, errors.Join(err, t.Shutdown(ctx))
 	}
+	if logs {
+		e, err := autoexport.NewLogExporter(ctx)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("telemetry: export logs: %w", err), t.Shutdown(ctx))
+		}
+		t.logs = sdklog.NewLoggerProvider(sdklog.WithResource(res), sdklog.WithProcessor(sdklog.NewBatchProcessor(e)))
+		t.shutdown = append(t.shutdown, t.logs.Shutdown)
+	}
 	return t, nil
 }
 
@@ -105,7 +114,7 @@ func describe(ctx context.Context, c Config) (*resource.Resource, error) {
 	if c.Instance != "" {
 		attrs = append(attrs, semconv.ServiceInstanceID(c.Instance))
 	}
-	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	res, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithHost(), resource.WithProcessPID(), resource.WithAttributes(attrs...), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: describe this process: %w", err)
 	}
@@ -123,7 +132,7 @@ func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, export bo
 	case spans != nil:
 		opts = append(opts, sdktrace.WithSyncer(spans))
 	case export:
-		e, err := otlptracehttp.New(ctx)
+		e, err := autoexport.NewSpanExporter(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: export traces: %w", err)
 		}
@@ -156,11 +165,11 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 		})),
 	}
 	if export {
-		e, err := otlpmetrichttp.New(ctx)
+		e, err := autoexport.NewMetricReader(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: export metrics: %w", err)
 		}
-		opts = append(opts, sdkmetric.WithReader(sdkmetric.NewPeriodicReader(e)))
+		opts = append(opts, sdkmetric.WithReader(e))
 	}
 	mp := sdkmetric.NewMeterProvider(opts...)
 	t.MeterProvider = mp
@@ -171,7 +180,19 @@ func (t *Telemetry) measure(ctx context.Context, res *resource.Resource, export 
 		EnableOpenMetrics:   true, // carries the trace ids of exemplars
 	})
 	t.shutdown = append(t.shutdown, mp.Shutdown)
+	if export { // /metrics has those of the Prometheus client
+		return runtime.Start(runtime.WithMeterProvider(mp))
+	}
 	return nil
+}
+
+// Logger returns a logger that exports what l logs, from level on, if logs are exported, and otherwise l.
+func (t *Telemetry) Logger(l *slog.Logger, level slog.Leveler) *slog.Logger {
+	if t.logs == nil {
+		return l
+	}
+	exported := fromLevel{otelslog.NewHandler(scope, otelslog.WithLoggerProvider(t.logs)), level}
+	return slog.New(slog.NewMultiHandler(l.Handler(), exported))
 }
 
 // plainExemplars returns reservoirs of exemplars without the attributes that a filter took from their measurement: Prometheus
