@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, postgres, etcd,
+# Makes sure that the servers of the tests are installed: redis-server, mariadbd with Galera, postgres, Patroni, etcd,
 # ZooKeeper, haproxy, prometheus, libfaketime and the browser Chromium; with the argument pictures, a Chinese font as well.
 # Tests start servers of their own, so nothing is started here and nothing is set to start with the machine.
 set -euo pipefail
@@ -13,6 +13,7 @@ has redis-server || packages+=(redis-server)
 has rsync || packages+=(rsync) # copies the data of a Galera node to another one
 has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || packages+=(postgresql)
 has etcd || packages+=(etcd-server)
+has patroni || packages+=(patroni python3-etcd)
 compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || packages+=(libfaketime) # sets the clock of one server
 has haproxy || packages+=(haproxy)
 { has prometheus && has promtool; } || packages+=(prometheus)
@@ -25,7 +26,7 @@ has java || packages+=(default-jre-headless)
 sudo=()
 ((EUID == 0)) || sudo=(sudo -n)
 if ! command -v apt-get >/dev/null || ! "${sudo[@]}" true 2>/dev/null; then
-	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb postgresql etcd zookeeper haproxy chromium), then run this again" >&2
+	echo "missing servers: install ${packages[*]} (macOS: brew install redis mariadb postgresql patroni etcd zookeeper haproxy chromium), then run this again" >&2
 	exit 1
 fi
 echo "installing ${packages[*]}" >&2
@@ -47,7 +48,7 @@ install_packages install -q -y --no-install-recommends "${packages[@]}"
 rm -f "$log"
 
 # A package enables its service for the next start of the machine.
-for service in redis-server mariadb postgresql etcd haproxy prometheus; do
+for service in redis-server mariadb postgresql patroni etcd haproxy prometheus; do
 	if [[ " ${packages[*]} " == *" $service"* ]] && command -v systemctl >/dev/null; then
 		"${sudo[@]}" systemctl disable --quiet "$service" 2>/dev/null || true
 	fi

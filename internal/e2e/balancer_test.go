@@ -40,44 +40,17 @@ func haproxy(t *testing.T) string {
 // It returns where it listens, once it finds at least one of them ready.
 func balance(t *testing.T, addresses ...string) (url string) {
 	t.Helper()
-	program := haproxy(t)
 	text, err := os.ReadFile(configuration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := listener.Addr().String()
-	socket, err := listener.(*net.TCPListener).File() // which it inherits: a port that was free a moment ago may be taken
-	listener.Close()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer socket.Close()
-	config := swap(t, string(text), `(?m)^  bind :8080$`, "  bind fd@3")
 	servers := ""
 	for i, a := range addresses {
 		servers += fmt.Sprintf("  server shop-%d %s\n", i+1, strings.TrimPrefix(a, "http://"))
 	}
-	config = swap(t, config, `(?m)^  server-template .*$\n?`, servers)
+	config := swap(t, string(text), `(?m)^  server-template .*$\n?`, servers)
 	config = swap(t, config, `(?m)^resolvers docker\n(  .*\n)*`, "")
-	file := filepath.Join(t.TempDir(), "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	output := new(testbedtest.Buffer)
-	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-db", "-f", file)
-	c.Stdout, c.Stderr, c.ExtraFiles = output, output, []*os.File{socket}
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = c.Process.Kill()
-		_ = c.Wait()
-	})
-	socket.Close()
+	address, output := runHAProxy(t, config, ":8080")
 	url = "http://" + address
 	testbedtest.Eventually(t, "the balancer is ready", func() bool {
 		a := ask(t.Context(), http.DefaultClient, http.MethodGet, url+"/lb-health", "")
@@ -89,12 +62,44 @@ func balance(t *testing.T, addresses ...string) (url string) {
 	return url
 }
 
+// runHAProxy runs HAProxy with a configuration, and returns where it listens instead of at an address, and what it prints.
+func runHAProxy(t *testing.T, config, instead string) (address string, output *testbedtest.Buffer) {
+	t.Helper()
+	program := haproxy(t)
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = listener.Addr().String()
+	socket, err := listener.(*net.TCPListener).File() // which it inherits: a port that was free a moment ago may be taken
+	listener.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer socket.Close()
+	file := filepath.Join(t.TempDir(), "haproxy.cfg")
+	if err := os.WriteFile(file, []byte(swap(t, config, `(?m)^  bind `+instead+`$`, "  bind fd@3")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output = new(testbedtest.Buffer)
+	c := exec.CommandContext(context.WithoutCancel(t.Context()), program, "-db", "-f", file)
+	c.Stdout, c.Stderr, c.ExtraFiles = output, output, []*os.File{socket}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	})
+	return address, output
+}
+
 // swap replaces the one match of a pattern.
 func swap(t *testing.T, text, pattern, with string) string {
 	t.Helper()
 	p := regexp.MustCompile(pattern)
 	if n := len(p.FindAllString(text, -1)); n != 1 {
-		t.Fatalf("%s has %d lines that match %s", configuration, n, pattern)
+		t.Fatalf("%d lines match %s, want one: %s", n, pattern, text)
 	}
 	return p.ReplaceAllLiteralString(text, with)
 }

@@ -34,6 +34,7 @@ var engines = []engine{
 	{"PostgreSQL 17, one server", startOnePostgres},
 	{"PostgreSQL, synchronous", startSynchronous},
 	{"PostgreSQL, asynchronous", startAsyncStandbys},
+	{"PostgreSQL, Patroni", startPatroni},
 }
 
 // servers are those of an engine, or of a lock service, that runs.

@@ -36,11 +36,18 @@ func (e *Etcd) view(ctx context.Context) (etcdStatus, []etcdMember, error) {
 	return status, list.Members, err
 }
 
-// ask puts one question by the JSON gateway of etcd, on a connection of its own, so
-// that nothing stays behind in an idle program.
+// ask puts one question by the JSON gateway of etcd.
 func (e *Etcd) ask(ctx context.Context, method, question string, answer any) error {
-	url := "http://" + e.addr + "/v3/" + method
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(question))
+	if err := askJSON(ctx, http.MethodPost, "http://"+e.addr+"/v3/"+method, question, answer); err != nil {
+		return fmt.Errorf("etcd: %s: %w", method, err)
+	}
+	return nil
+}
+
+// askJSON sends a request on a connection of its own, so that nothing stays behind in an idle program. A status other than 200 is an error.
+// An answer of nil ignores the body.
+func askJSON(ctx context.Context, method, url, question string, answer any) error {
+	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(question))
 	if err != nil {
 		return err
 	}
@@ -49,7 +56,7 @@ func (e *Etcd) ask(ctx context.Context, method, question string, answer any) err
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
 	if err != nil {
-		return fmt.Errorf("etcd: %s: %w", method, err)
+		return err
 	}
 	defer response.Body.Close()
 	const most = 1 << 20
@@ -57,11 +64,8 @@ func (e *Etcd) ask(ctx context.Context, method, question string, answer any) err
 	if err == nil && response.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", response.Status, strings.TrimSpace(string(text)))
 	}
-	if err == nil {
+	if err == nil && answer != nil {
 		err = json.Unmarshal(text, answer)
 	}
-	if err != nil {
-		return fmt.Errorf("etcd: %s: %w", method, err)
-	}
-	return nil
+	return err
 }

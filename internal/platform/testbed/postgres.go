@@ -76,7 +76,7 @@ func (p *Postgres) start(ctx context.Context, cfg PostgresConfig) error {
 	if err != nil || !created || cfg.Of != nil {
 		return err
 	}
-	return p.exec(ctx, "CREATE DATABASE "+DefaultDatabase)
+	return execPostgres(ctx, p.addr, "CREATE DATABASE "+DefaultDatabase)
 }
 
 func (cfg PostgresConfig) args(port int, data string) []string {
@@ -126,7 +126,7 @@ func (p *Postgres) URL() string { return "postgres://shop@" + p.addr + "/" + Def
 
 // ready asks who answers, over a connection of its own.
 func (p *Postgres) ready(ctx context.Context, _ int) error {
-	return p.with(ctx, func(ctx context.Context, conn *pgconn.PgConn) error {
+	return withPostgres(ctx, p.addr, func(ctx context.Context, conn *pgconn.PgConn) error {
 		results, err := conn.Exec(ctx, "SHOW data_directory").ReadAll()
 		if err != nil {
 			return err
@@ -135,17 +135,17 @@ func (p *Postgres) ready(ctx context.Context, _ int) error {
 	})
 }
 
-func (p *Postgres) exec(ctx context.Context, statement string) error {
-	return p.with(ctx, func(ctx context.Context, conn *pgconn.PgConn) error {
+func execPostgres(ctx context.Context, addr, statement string) error {
+	return withPostgres(ctx, addr, func(ctx context.Context, conn *pgconn.PgConn) error {
 		_, err := conn.Exec(ctx, statement).ReadAll()
 		return err
 	})
 }
 
-func (p *Postgres) with(ctx context.Context, use func(context.Context, *pgconn.PgConn) error) error {
+func withPostgres(ctx context.Context, addr string, use func(context.Context, *pgconn.PgConn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	conn, err := pgconn.Connect(ctx, "postgres://shop@"+p.addr+"/postgres?sslmode=disable")
+	conn, err := pgconn.Connect(ctx, "postgres://shop@"+addr+"/postgres?sslmode=disable")
 	if err != nil {
 		return err
 	}

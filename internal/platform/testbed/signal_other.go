@@ -15,6 +15,12 @@ func ownGroup(*exec.Cmd) {}
 
 func killGroup(int) {}
 
+func killTree(int) {}
+
+func pauseTree(int) {}
+
+func resumeTree(int) {}
+
 func pause(*os.Process) error { return errors.ErrUnsupported }
 
 func resume(*os.Process) error { return errors.ErrUnsupported }

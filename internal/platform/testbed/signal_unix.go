@@ -25,10 +25,17 @@ func ownGroup(cmd *exec.Cmd) {
 // killGroup must be called before the process is reaped. Its children may have left the group.
 func killGroup(pid int) {
 	_ = syscall.Kill(-pid, syscall.SIGSTOP) // it starts no more of them
+	killTree(pid)
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // No such group: nothing is left to kill.
+}
+
+// killTree kills a process, which need not be a child of this one, and its children.
+func killTree(pid int) {
+	_ = syscall.Kill(pid, syscall.SIGSTOP) // it starts no more of them
 	for _, child := range children(pid) {
 		_ = syscall.Kill(child, syscall.SIGKILL)
 	}
-	_ = syscall.Kill(-pid, syscall.SIGKILL) // No such group: nothing is left to kill.
+	_ = syscall.Kill(pid, syscall.SIGKILL) // No such process: it has ended.
 }
 
 // pause returns after the system has confirmed that the process and its children are stopped:
@@ -51,20 +58,32 @@ func pause(p *os.Process) error {
 		}
 		break
 	}
-	for _, pid := range children(p.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGSTOP) // No such process: it has ended.
-		for running(pid) {
-			continue
-		}
-	}
+	pauseTree(p.Pid)
 	return nil
 }
 
-func resume(p *os.Process) error {
-	for _, pid := range children(p.Pid) {
-		_ = syscall.Kill(pid, syscall.SIGCONT)
+// pauseTree stops a process, which need not be a child of this one, and its children.
+func pauseTree(pid int) {
+	_ = syscall.Kill(pid, syscall.SIGSTOP) // No such process: it has ended.
+	for running(pid) {
+		continue
 	}
+	for _, child := range children(pid) {
+		pauseTree(child)
+	}
+}
+
+func resume(p *os.Process) error {
+	resumeTree(p.Pid)
 	return p.Signal(syscall.SIGCONT)
+}
+
+// resumeTree ends pauseTree.
+func resumeTree(pid int) {
+	for _, child := range children(pid) {
+		resumeTree(child)
+	}
+	_ = syscall.Kill(pid, syscall.SIGCONT)
 }
 
 // children are the processes that a process has started itself, where Linux has a list of them.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/platform/testbed"
 )
@@ -43,4 +44,11 @@ func StartPostgres(t testing.TB, cfg testbed.PostgresConfig) *testbed.Postgres {
 	t.Helper()
 	server, err := testbed.StartPostgres(t.Context(), cfg)
 	return started(t, server, err)
+}
+
+// StartPatroni starts three PostgreSQL servers with agents of Patroni for this test alone.
+func StartPatroni(t testing.TB, ttl time.Duration) *testbed.Patroni {
+	t.Helper()
+	cluster, err := testbed.StartPatroni(t.Context(), ttl)
+	return started(t, cluster, err)
 }
