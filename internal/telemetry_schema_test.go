@@ -19,6 +19,10 @@ import (
 
 // schema is internal/telemetry/schema.yaml.
 type schema struct {
+	Spans []struct {
+		Name, Match, What    string
+		Attributes, Optional []string
+	}
 	Metrics []struct {
 		Section, Package string
 		Labels           []string
@@ -55,7 +59,7 @@ func TestTelemetrySchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string][]byte{page: s.fill(t, text)}
+	want := map[string][]byte{page: s.fill(t, text), "../docs/reference/traces.md": s.traces()}
 	maps.Copy(want, s.code(t))
 	for file, text := range want {
 		if *update {
@@ -96,6 +100,23 @@ func (s schema) fill(t *testing.T, page []byte) []byte {
 	return page
 }
 
+// traces returns the page of the spans.
+func (s schema) traces() []byte {
+	var page bytes.Buffer
+	page.WriteString(`# Spans
+
+[schema.yaml](../../internal/telemetry/schema.yaml) has all spans, and ` + "`make gen`" + ` writes this page. A short sale in which Redis stops shows all
+of them, and no others. [TestSaleExportsItsSchema](../../internal/e2e/telemetry_test.go)
+
+| span | attributes | meaning |
+|---|---|---|
+`)
+	for _, x := range s.Spans {
+		fmt.Fprintf(&page, "| `%s` | `%s` | %s |\n", x.Name, strings.Join(slices.Concat(x.Attributes, x.Optional), "`, `"), x.What)
+	}
+	return page.Bytes()
+}
+
 // prometheus returns the name and type that /metrics has.
 func (m metricSchema) prometheus(t *testing.T) (name, kind string) {
 	t.Helper()
@@ -125,6 +146,9 @@ func (s schema) code(t *testing.T) map[string][]byte {
 	body := make(map[string]string)
 	for _, g := range s.Metrics {
 		for _, m := range g.List {
+			if g.Package == "" { // a library makes it
+				continue
+			}
 			body[g.Package] += m.constructor()
 		}
 	}

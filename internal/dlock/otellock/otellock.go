@@ -29,6 +29,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -74,6 +75,7 @@ type Locker struct {
 	held    metric.Int64UpDownCounter
 	waiters metric.Int64UpDownCounter
 
+	begin    sync.Once                           // the counters of losses
 	plain    metric.MeasurementOption            // the label backend
 	outcomes map[string]metric.MeasurementOption // backend and outcome, unless that is a loss
 }
@@ -138,6 +140,11 @@ func (l *Locker) measure(ctx context.Context, key string, each int, acquire func
 	}
 	child, span := l.tracer.Start(ctx, "lock.acquire", l.attributes(of))
 	defer span.End()
+	l.begin.Do(func() { // a rate over a counter that begins at 1 misses the first event
+		for _, r := range []dlock.Reason{dlock.Expired, dlock.Taken, dlock.Forced, dlock.MaxHold, dlock.Closed} {
+			l.lost.Add(ctx, 0, l.with("reason", string(r)))
+		}
+	})
 	l.waiters.Add(ctx, 1, l.plain)
 	lease, err := acquire(child)
 	l.waiters.Add(ctx, -1, l.plain)

@@ -127,6 +127,16 @@ func (r *rig) points(t *testing.T) map[string]float64 {
 			}
 		}
 	}
+	for _, reason := range []string{"expired", "taken", "forced", "max_hold", "closed"} {
+		name := "shop.lease.lost{backend=memory,reason=" + reason + "}"
+		n, ok := out[name]
+		if !ok {
+			t.Errorf("no %s from the first call on", name)
+		}
+		if n == 0 {
+			delete(out, name)
+		}
+	}
 	return out
 }
 
