@@ -72,7 +72,7 @@ faults: servers ## Plant each fault of tools/faults, and see its test fail.
 	tools/faults.sh all
 
 .PHONY: soak soak-group
-soak: servers ## Run the same tests at full size, group by group, and plant the faults; takes more than two hours, and wants the machine for itself.
+soak: servers .bin/victoria-metrics ## Run the same tests at full size, group by group, and plant the faults; takes more than two hours, and wants the machine for itself.
 	tools/soak.sh $(ARGS)
 soak-group:
 	$(GOTEST) -p 2 -parallel $(or $(PARALLEL),4) $(if $(RUN),-run '$(RUN)') $(if $(SKIP),-skip '$(SKIP)') $(PACKAGES)
@@ -182,9 +182,10 @@ observe: servers build .bin/victoria-metrics ## Run a slow sale with faults, and
 	@touch $@
 
 .PHONY: screenshots
-screenshots: ## Take the pictures of the control room in docs/images; installs Chromium, MariaDB and a Chinese font where there is apt.
+screenshots: .bin/victoria-metrics ## Take the pictures of the control room and of the dashboards in docs/images; installs Chromium, MariaDB and a Chinese font where there is apt.
 	@tools/servers.sh pictures
 	go test ./internal/e2e -run '^TestScreenshots$$' -count=1 -screenshots "$(CURDIR)/docs/images"
+	SHOP_TEST_SOAK=1 go test ./internal/show/observe -run '^TestMakeObserve$$' -count=1 -screenshots "$(CURDIR)/docs/images"
 
 .PHONY: labs
 labs: ## Run all labs, and write their pages and pictures to docs/labs; takes a few minutes.
