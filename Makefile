@@ -117,7 +117,7 @@ lint: .bin/vale ## Check style, import direction, words, workflows and module fi
 	$(LINT) run ./...
 	for dir in bench deployments; do (cd $$dir && go tool -modfile=../tools/go.mod golangci-lint run ./...) || exit 1; done
 	for dir in . bench deployments; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
-	@# That of tools/kubernetes would have to download hundreds of modules.
+	@# Those of tools/kubernetes and tools/release would have to download hundreds of modules.
 	for dir in . tools tools/vale tools/actionlint tools/observe loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
 API         := internal/httpapi/openapi.yaml
@@ -229,6 +229,10 @@ down: ## Stop the stack and delete its data.
 kubernetes: servers ## Apply the overlays to an API server that is built from source; the first build takes ten minutes of processor time.
 	cd tools/kubernetes && CGO_ENABLED=0 GOBIN=$(CURDIR)/.bin/kubernetes go install -trimpath -ldflags '-s -w' tool
 	cd deployments && SHOP_TEST_KUBERNETES=$(CURDIR)/.bin/kubernetes go test -run '^TestKubernetesServer$$' -count=1 -v .
+
+.PHONY: release-check
+release-check: ## Build a release twice and compare; publishes nothing. The first build takes ten minutes of processor time.
+	tools/release.sh
 
 .PHONY: smoke
 smoke: ## Start the stack, sell on it, and delete it; with RESTART, restart the Docker engine by that command.
