@@ -43,8 +43,8 @@ func TestPinAddsDigests(t *testing.T) {
 				}
 			}
 		}
-		if images != 10 {
-			t.Errorf("%d images were pinned, want 10", images)
+		if images < 10 {
+			t.Errorf("only %d images were pinned", images)
 		}
 	}
 }
