@@ -115,11 +115,8 @@ func TestWebhookGetsEachEntry(t *testing.T) {
 		if err := rows.Scan(&e.ID, &e.Movement, &e.Quantity, &e.OrderID, &e.CustomerID, &e.Status, &e.Instance, &at); err != nil {
 			t.Fatal(err)
 		}
-		switch e.At = time.UnixMicro(at).UTC(); e.Movement {
-		case stock.Reserve:
-			e.Status = "PENDING"
-		case stock.Restock:
-			e.Status = ""
+		if e.At = time.UnixMicro(at).UTC(); e.Movement == stock.Reserve {
+			e.Status = "PENDING" // whatever it is now
 		}
 		want[e.ID] = e
 	}
