@@ -116,10 +116,9 @@ func New(ledger Ledger, rawURL, secret string) (*Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
-	transport.MaxIdleConnsPerHost = 64
 	return &Sender{ledger: ledger, url: rawURL, signer: signer, client: http.Client{
-		Transport: transport, Timeout: patience,
+		Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute},
+		Timeout:       patience,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
