@@ -143,8 +143,10 @@ func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
 func newLabCommand() cli.Command {
 	return cli.Command{
 		Name: "new", Args: "NAME", Summary: "Write a lab of your own, which runs, for you to change",
-		Details:  "The command works at the root of the repository. It writes a script and texts from a template, adds the lab to the list, and overwrites nothing.",
-		Examples: []cli.Example{{Purpose: "A script in internal/show/lab/slow_disk.go", Line: "shop lab new slow-disk"}},
+		Details: "The command works at the root of the repository. It writes a script and texts from a template, adds the lab to the list, and overwrites nothing.",
+		Examples: []cli.Example{
+			{Purpose: "A script in internal/show/lab/slow_disk_lab.go", Line: "shop lab new slow-disk"}, {Purpose: "Another one, in lost_reply_lab.go", Line: "shop lab new lost-reply"},
+		},
 		Define: func(f *cli.Flags) cli.Run {
 			return func(_ context.Context, args []string) error {
 				written, err := lab.Scaffold(".", args[0])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,7 +10,13 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-func TestMain(m *testing.M) { testbedtest.Main(m) }
+// TestMain ends at once where a lab of a test starts this program, to measure how busy the machine is.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "lab" {
+		return
+	}
+	testbedtest.Main(m)
+}
 
 func noEnv(string) string { return "" }
 

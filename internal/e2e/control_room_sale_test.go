@@ -71,11 +71,11 @@ func ofStory(t *testing.T, evaluate func(expression string) string) {
 		after               int
 		want                string
 	}{
-		{"redis-x", "", "late", 2000, "shop-2 was paused for 5 s" + since},
-		{"redis-x", "", "late", 12_000, "shop-2 was paused for 5 s; it held no lease at that moment, so none expired" + since},
-		{"redis-x", lost, "late", 5000, "shop-2 was paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3" + since},
-		{"redis-x", refused, "late", 9000, "shop-2 was paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3; the late write of #2 was refused by the row" + since},
-		{"redis-unfenced-x", lost, "late", 9000, "shop-2 was paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3; the row accepted the late write of #2, as it checks no fencing token" + since},
+		{"redis-x", "", "late", 2000, "shop-2 is paused for 5 s" + since},
+		{"redis-x", "", "late", 12_000, "shop-2 is paused for 5 s; it held no lease at that moment, so none expired" + since},
+		{"redis-x", lost, "late", 5000, "shop-2 is paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3" + since},
+		{"redis-x", refused, "late", 9000, "shop-2 is paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3; the late write of #2 was refused by the row" + since},
+		{"redis-unfenced-x", lost, "late", 9000, "shop-2 is paused for 5 s; its lease #2 expired after 1.5 s; shop-3 got #3; the row accepted the late write of #2, as it checks no fencing token" + since},
 		{"redis-x", refused, "cut-off", 9000, "shop-2 was cut off from Redis, and cannot take or renew a lease there" + since},
 	} {
 		if got := evaluate(fmt.Sprintf(story, c.sku, c.events, c.action, c.after)); got != c.want {

@@ -98,7 +98,11 @@ func (s *Store) Undelivered(ctx context.Context, sku string, limit int) (entries
 // Delivered remembers that the entries of a SKU are delivered up to the one with this id. It never goes back.
 func (s *Store) Delivered(ctx context.Context, sku string, id int64) error {
 	err := s.writing(ctx, func() error {
-		return s.db.WithContext(ctx).Exec("UPDATE webhooks SET ledger_id = ? WHERE sku = ? AND ledger_id < ?", id, sku, id).Error
+		db := s.db.WithContext(ctx)
+		if err := db.Exec(s.engine.InsertNew("webhooks (sku, ledger_id, version) VALUES (?, 0, -1)"), sku).Error; err != nil { // it may have been deleted
+			return err
+		}
+		return db.Exec("UPDATE webhooks SET ledger_id = ? WHERE sku = ? AND ledger_id < ?", id, sku, id).Error
 	})
 	if err != nil {
 		return s.translate(ctx, err)

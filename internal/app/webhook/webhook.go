@@ -14,7 +14,7 @@
 //     (TestWebhookGetsEachEntry).
 //   - The first delivery of an entry comes after that of each earlier entry of its SKU. A receiver that drops the ids that it has, by
 //     SKU, sees the order of the ledger (TestWebhookGetsEachEntry).
-//   - A receiver that fails, hangs or answers late delays only the SKUs that it fails (TestWebhookThatFailsForOneSKU).
+//   - A receiver that refuses a SKU at once delays no other one (TestWebhookThatFailsForOneSKU).
 //   - After a day of failures the timer of the SKU is dead. Its entries wait until an operator redrives it; shop timers shows it with the last error
 //     (TestWebhookThatFailsForOneSKU).
 //   - The signature is that of Standard Webhooks, so its libraries verify it.
@@ -22,6 +22,7 @@
 // # Not guaranteed
 //
 // One delivery per entry. A lost response, a late one, or a sender that was paused leads to another delivery, also after later entries.
+// A bound of the delay: 16 SKUs share a call of the handler, and a receiver that hangs delays all of them by 10 s per attempt.
 // Of orders that move no units, such as a queued order that is rejected, the ledger has no entry.
 package webhook
 
@@ -53,6 +54,7 @@ const (
 	perMessage = 100              // entries
 	perTimer   = 20               // messages, before another SKU gets the place
 	patience   = 10 * time.Second // for a response
+	pause      = time.Second      // after a failure that follows a success
 	minSecret  = 24               // bytes, as Standard Webhooks has it
 )
 
@@ -140,7 +142,7 @@ func (s *Sender) Handle(ctx context.Context, batch []timeout.Fired) ([]timeout.O
 
 // deliver sends what a SKU has not delivered. An error is one of the ledger, or the end of ctx, and not the fault of the receiver.
 func (s *Sender) deliver(ctx context.Context, sku string) (timeout.Outcome, error) {
-	for range perTimer {
+	for sent := range perTimer {
 		entries, err := s.ledger.Undelivered(ctx, sku, perMessage)
 		switch {
 		case err != nil:
@@ -150,6 +152,8 @@ func (s *Sender) deliver(ctx context.Context, sku string) (timeout.Outcome, erro
 		}
 		if err := s.post(ctx, sku, entries); ctx.Err() != nil {
 			return timeout.Outcome{}, fmt.Errorf("%w: %w", timeout.ErrUnavailable, context.Cause(ctx))
+		} else if err != nil && sent > 0 {
+			return timeout.Again(pause), nil // the attempts count failures in a row
 		} else if err != nil {
 			return timeout.Retry(0, err), nil
 		}

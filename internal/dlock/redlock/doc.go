@@ -9,8 +9,8 @@
 // that, because the replica may lack the last grants.
 //
 // It adds no safety over one Redis that never loses data. A holder that is paused beyond its TTL can still send its
-// last write. Every server measures TTLs by a clock that can jump: if the clocks of a majority run ahead, there can
-// be two holders. As with every lock here, the resource must check the fencing token. With fewer servers than a
+// last write. Every server measures TTLs by a clock that can jump: if one server is in two majorities and its clock jumps
+// ahead, there can be two holders. As with every lock here, the resource must check the fencing token. With fewer servers than a
 // majority nothing is granted, and every call fails in time.
 //
 // To survive the loss of a machine safely, use a consensus store (ZooKeeper, etcd), for a flush per grant. For speed,

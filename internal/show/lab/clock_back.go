@@ -56,7 +56,7 @@ func runClockBack(ctx context.Context, r *Run) {
 	c.mark("Redis", raised, true, "the counter is raised above the accepted token")
 	audit := c.judge(ctx)
 	r.Measure("the token went backwards by", back.Seconds(), "s")
-	r.Effect(back > clockJump/2 && b.done.Value == staleToken, "the token went backwards, and the row refused the only holder: nothing is sold twice, and nothing is sold")
+	r.Effect(back > clockJump/2 && b.done.Value == staleToken, "the token went backwards, and the row refused the only holder: nothing is sold twice, and it sells nothing")
 	r.Cure(stepBack(a.token(), next.token()) < 0 && next.done.Value == accepted && audit.OK(), "after the counter was raised, the next holder sold the last unit: %s", next.done.Value)
 }
 

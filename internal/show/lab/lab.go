@@ -107,14 +107,14 @@ func (l Lab) Do(ctx context.Context, c Config) Result {
 	r := &Run{Config: c, lab: l, began: time.Now()}
 	busy := slowness(ctx, c.Executable)
 	limit := time.Duration(busy * float64(labTimeout)).Round(time.Second)
+	r.Small = c.Small || busy > tooBusy
 	advice := "--small places fewer orders"
-	if c.Small {
+	if r.Small {
 		advice = "the machine is too busy"
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the lab took longer than %v: %s", limit, advice))
 	defer cancel()
-	if busy > tooBusy && !c.Small {
-		r.Small = true
+	if r.Small && !c.Small {
 		r.Step("this machine is busy: a process takes %.1f times as long as usual to start. The lab measures less, as with --small, and may take %v", busy, limit)
 	}
 	err := attempt(func() { l.Script(ctx, r) })

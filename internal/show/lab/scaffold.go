@@ -31,7 +31,7 @@ func Scaffold(root, name string) (written []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lab new works at the root of the repository: %w", err)
 	}
-	file, goName := strings.ReplaceAll(name, "-", "_"), ""
+	file, goName := strings.ReplaceAll(name, "-", "_")+"_lab", "" // a name that ends in _test or _linux is no file of every build
 	for word := range strings.SplitSeq(name, "-") {
 		goName += strings.ToUpper(word[:1]) + word[1:]
 	}

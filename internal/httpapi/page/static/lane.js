@@ -33,7 +33,7 @@ export function Lane({state, sku, paused, clock = () => Date.now() - 500, names 
     return () => resized.disconnect();
   }, [paused]);
   const leases = [...state.leases.values()].filter((l) => l.sku === sku && l.from <= now + 500), ordinals = state.ordinals(sku);
-  const refused = state.refused.filter((r) => r.sku === sku);
+  const refused = state.refused.filter((r) => r.sku === sku && r.at <= now + 500);
   // A lease that has ended looks open until the event of its end arrives, so the latest second does not count.
   const pairs = doubleHolds(leases, now - 1000), double = new Set(pairs.map(([, later]) => later)).size;
   const early = new Set(pairs.map(([earlier]) => earlier)), late = [...early].every((l) => expired(l, now));
@@ -45,7 +45,7 @@ export function Lane({state, sku, paused, clock = () => Date.now() - 500, names 
     <p class="counts"><span class=${double ? 'bad' : ''}>${double > 0 && html`<b id="late-holders">${early.size}</b> ${t(late ? 'lateHolders' : 'holders', early.size)} `}<b id="double-holds">${double}</b> ${t(double > 0 ? 'overlapped' : 'noOverlap', double)}</span>
       <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites', refused.length)}</span>
       ${over !== undefined && html`<span class=${over ? 'bad' : ''}><b id="sold-twice">${over}</b> ${t('ticketsTwice')}</span>`}
-      <span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders', waiting)}</span></p>
+      ${!view.current.ago && html`<span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders', waiting)}</span>`}</p>
     <details open=${wide}><summary>${t('latestLeases')}</summary>
       <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
       <tbody>${leases.toSorted((a, b) => b.fence - a.fence).slice(0, 6).map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number" title=${l.fence}>#${ordinals.get(l.fence)}</td>

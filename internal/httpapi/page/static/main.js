@@ -80,8 +80,8 @@ function Room() {
       ${lost && html`<p id="lost-room" class="wide bad" role="alert">${lost}</p>`}
       ${room && html`<${Sale} room=${room} live=${live} state=${s}><${Replay} history=${history} end=${end} at=${at} replay=${replay} play=${play} disabled=${paused} /><//>`}
       <${Lane} state=${s} sku=${sku} paused=${paused} clock=${clock} names=${names} over=${over} />
-      ${room ? html`<${Instances} room=${room} state=${s} />` : html`<${Members} state=${s} />`}
-      ${room && html`<${Story} state=${s} room=${live} now=${at} />`}
+      ${room ? html`<${Instances} room=${room} state=${s} inert=${!!replay} />` : html`<${Members} state=${s} />`}
+      ${room && html`<${Story} state=${s} room=${room} now=${at} />`}
       <${Records} state=${s} room=${live} now=${now.current} sku=${sku} choose=${choose} />
       ${room && html`<${Labs} run=${room.lab} />`}
     </main>`;

@@ -59,11 +59,13 @@ function Orders({state, room, now}) {
     choose(o.id);
     act(what, o.id, `/api/v1/orders/${o.id}/${what}`, what === 'pay' ? {payment_id: `room-${o.id}`} : undefined);
   };
+  // A unit that comes back during its sale is sold again: its ticket would look as if it was sold twice.
+  const inSale = (o) => room?.sale?.running && o.items.some((i) => room.sale.lanes.some((l) => l.sku === i.sku));
   return html`<div id="orders">${error && html`<p class="bad" role="alert">${error}</p>`}
     <div class="halves"><div><table><thead><tr><th>${t('order')}</th><th>${t('items')}</th><th>${t('status')}</th><th>${t('expiresIn')}</th>${roomToken && html`<th>${t('actions')}</th>`}</tr></thead>
     <tbody>${orders.map((o) => html`<tr key=${o.id} class=${o === order ? 'chosen' : ''}><td><button class="link" aria-current=${o === order} onClick=${() => choose(o.id)}><code>${o.id.slice(-8)}</code></button></td>
       <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o, now)}</td>
-      ${roomToken && html`<td>${o.status === 'PENDING' && ['pay', 'cancel'].map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td>`}</tr>`)}</tbody></table></div>
+      ${roomToken && html`<td>${o.status === 'PENDING' && (inSale(o) ? ['pay'] : ['pay', 'cancel']).map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td>`}</tr>`)}</tbody></table></div>
     <div>${order && html`<div class="detail" data-order=${order.id}><h3>${t('order')} <code>${order.id}</code></h3><p><b>${order.status}</b>: ${meaning(order, now)}</p>
       <p class="muted">${order.customer_id} · ${order.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</p></div>`}
     ${roomToken && html`<p><button data-action="unpaid" title=${t('sayUnpaid')} onClick=${() => act('unpaid', '', '/lab/unpaid')}>${t('unpaid')}</button> <span class="muted">${t('sayUnpaid')}</span></p>`}

@@ -92,11 +92,12 @@ function figures({answered, latency_ms: latency, memory_bytes: memory}) {
 const possible = {running: ['pause', 'late', 'stop', 'kill'], paused: ['resume', 'kill'], ended: ['start'], stopped: ['start'], killed: ['start']};
 
 // Instances lists the processes and the stores of a room, each with what can be done to it.
-export function Instances({room, state}) {
+// Instances shows them as they were at the moment of the room. Its buttons act at once, so they are inert while that is not now.
+export function Instances({room, state, inert}) {
   const [button, error] = useActions(room);
   const {redis, database} = room, stale = state.cluster.stale;
   const line = (m) => redis.line && (m.state === 'running' || m.state === 'paused') && button(m.cut_off ? 'reconnect' : 'cut-off', m.name);
-  return html`<section class="instances owned" id="instances" aria-labelledby="instances-title"><h2 id="instances-title">${t('instances')}</h2>
+  return html`<section class="instances owned" id="instances" aria-labelledby="instances-title" inert=${inert}><h2 id="instances-title">${t('instances')}</h2>
     ${error && html`<p class="bad" role="alert">${error}</p>`}
     ${stale && html`<p class="warn">${stale}</p>`}
     <ul class="rows" id="machines">${room.instances.map((m) => html`<li key=${m.name} data-name=${m.name} data-state=${m.state}>

@@ -32,11 +32,11 @@ function lostLease(holder, action, at, state, now) {
   const lost = leases.find((l) => l.holder === holder && l.expires > at && expired(l, now) && (holder === lateHolder ? l.from >= at : l.from <= at + 1000));
   if (!lost) return now - at > 8000 && action !== 'pause' ? [t(holder === lateHolder ? 'gotNoLease' : 'heldNoLease')] : [];
   const number = (fence) => `#${state.ordinals(lost.sku).get(fence)}`;
-  const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence).sort((a, b) => a.fence - b.fence)[0];
-  const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence);
+  const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence && l.from <= now).sort((a, b) => a.fence - b.fence)[0];
+  const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence && r.at <= now);
   return [t('leaseExpired', number(lost.fence), ((lost.expires - lost.from) / 1000).toFixed(1)),
     next && t('nextGot', next.holder, number(next.fence)),
-    refused ? t('lateRefused', number(lost.fence)) : lost.until && lost.sku.startsWith('redis-unfenced-') && t('lateUnchecked', number(lost.fence))].filter(Boolean);
+    refused ? t('lateRefused', number(lost.fence)) : lost.until <= now && lost.sku.startsWith('redis-unfenced-') && t('lateUnchecked', number(lost.fence))].filter(Boolean);
 }
 
 export function Story({state, room, now}) {

@@ -57,7 +57,7 @@ const texts = {
   'did-sale': [({units, strategies}) => `A sale began: ${units} tickets, by ${strategies.join(' and ')}`, ({units, strategies}) => `销售开始：${units} 张票，${strategies.join(' 和 ')}`], 'did-stop-sale': [() => 'The sale was stopped', () => '销售已停止'],
   'did-late-holder': [() => 'One more process asked for the lease, to be paused until it has expired', () => '另一个进程请求租约，并暂停到租约过期'],
   'did-pause': [(name) => `${name} was paused`, (name) => `${name} 已暂停`], 'did-resume': [(name) => `${name} resumed`, (name) => `${name} 已继续`],
-  'did-late': [(name) => `${name} was paused for 5 s`, (name) => `${name} 被暂停 5 秒`],
+  'did-late': [(name) => `${name} is paused for 5 s`, (name) => `${name} 暂停 5 秒`],
   'did-kill': [(name) => `${name} was killed, and its orders in flight got no response`, (name) => `${name} 被强制结束，处理中的订单得不到答复`],
   'did-stop': [(name) => `${name} finishes its requests and ends`, (name) => `${name} 处理完请求后退出`], 'did-start': [(name) => `${name} was started again`, (name) => `${name} 重新启动`],
   'did-cut-off': [(name) => `${name} was cut off from Redis, and cannot take or renew a lease there`, (name) => `${name} 与 Redis 断开，无法取得租约或续租`],

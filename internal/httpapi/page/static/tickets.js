@@ -42,7 +42,7 @@ function sold(ticket, lane, units) {
 export function Tickets({lane, units}) {
   const canvas = useRef(), view = useRef();
   const [pointed, point] = useState(0);
-  view.current = {accepted: lane.accepted, units};
+  view.current = {...view.current, accepted: lane.accepted, units};
   const paint = () => { view.current.at = draw(canvas.current, view.current); };
   useEffect(paint);
   useEffect(() => {
@@ -50,10 +50,11 @@ export function Tickets({lane, units}) {
     resized.observe(canvas.current);
     return () => resized.disconnect();
   }, []);
+  const show = (e) => point(view.current.at?.(e.offsetX, e.offsetY) ?? 0);
   const again = twice(lane.accepted, units), latest = lane.accepted && (lane.accepted - 1) % units + 1;
   const first = Array.from({length: Math.min(again, 3)}, (_, i) => again - i);
   return html`<canvas class="tickets" ref=${canvas} role="img" aria-label=${t('ticketsLabel', units, Math.min(units, lane.accepted), again)}
-      onPointerMove=${(e) => point(view.current.at(e.offsetX, e.offsetY))} onPointerLeave=${() => point(0)}></canvas>
+      onPointerDown=${show} onPointerMove=${show} onPointerLeave=${(e) => { if (e.pointerType === 'mouse') point(0); }}></canvas>
     <p class="pointed">${pointed ? sold(pointed, lane, units) : latest ? t('latestSale', sold(latest, lane, units)) : t('noSaleYet')}</p>
     ${again > 0 && html`<ul class="twice">${first.map((n) => html`<li key=${n}>${sold(n, lane, units)}</li>`)}
       ${again > first.length && html`<li class="muted">${t('andMore', again - first.length)}</li>`}</ul>`}`;
