@@ -239,7 +239,7 @@ func ordersAreSettled(t *testing.T, p *roomPage) {
 			decode(t, api.want(t, http.StatusOK, "GET", "/api/v1/orders/"+id, ""), &order)
 			return order.Status == c[1]
 		})
-		p.wait("the order stays in view, with what happened to it", fmt.Sprintf("document.querySelector('.detail')?.innerText.includes(%q) && document.querySelector('.detail p').innerText.startsWith(%q) && document.querySelector('#story li').innerText.includes('Order %s was ')", id, c[1], id))
+		p.wait("the order stays in view, with what happened to it", fmt.Sprintf("document.querySelector('.detail')?.innerText.includes(%q) && document.querySelector('.detail p').innerText.startsWith(%q) && document.querySelector('#story li')?.innerText.includes('Order %s was ')", id, c[1], id))
 		if asked := p.asked.Swap(nil); (c[0] == "Cancel") != (asked != nil && strings.HasPrefix(*asked, "Cancel order "+id)) {
 			t.Errorf("before %s, the page asks %v", c[0], asked)
 		}
