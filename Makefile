@@ -165,7 +165,7 @@ order-path: ## Measure which code an order runs, and write the table of docs/arc
 
 .PHONY: gen-check
 gen-check: gen
-	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/metrics.md docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md docs/labs docs/bibliography.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
+	@git diff --exit-code -- '*.gen.go' docs/packages.md docs/reference/metrics.md docs/reference/traces.md deployments/observe docs/reference/cli.md docs/reference/configuration.md docs/reference/fault-tests.md docs/labs docs/bibliography.md $(API) || { echo 'generated code is out of date: commit what make gen wrote' >&2; exit 1; }
 
 .PHONY: demo
 demo: ## Watch a flash sale oversell without a lock and end exact with one.

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs the commands of the README against a Docker engine, and prints what the containers take while nobody buys. With RESTART it restarts the engine
-# by that command, and waits for every container to be healthy again. Arguments are for `up`. Exit code: that of the first command that fails.
+# Runs the commands of the README against a Docker engine, and prints what the containers take while they are idle. With RESTART it restarts the engine
+# by that command, and waits for every container to be healthy again. The containers and volumes are its own, of the project shop-smoke, and are deleted
+# in the end. Arguments are for `up`. Exit code: that of the first command that fails.
 #
 #   RESTART='systemctl restart docker' deployments/smoke.sh [--no-build]
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-compose() { docker compose -f deployments/docker-compose.yml "$@"; }
+compose() { docker compose -p shop-smoke -f deployments/docker-compose.yml "$@"; }
 trap 'compose down -v >&2' EXIT
 compose up -d --wait "$@" >&2
 total=$(compose ps --quiet | wc -l)

@@ -163,7 +163,7 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 		}
 	}
 	module := regexp.MustCompile(`VictoriaMetrics/VictoriaMetrics (v\S+)`).FindStringSubmatch(file(t, "../tools/observe/go.mod"))
-	if module == nil || !strings.Contains(image, "victoriametrics/victoria-metrics:"+module[1]+" ") {
+	if module == nil || !regexp.MustCompile("victoriametrics/victoria-metrics:"+regexp.QuoteMeta(module[1])+"[ @]").MatchString(image) { // @: pinned
 		t.Errorf("make observe builds another version than the image: %v", module)
 	}
 	if got := readDeployment(t).Services["shop"].Build.Args["VERSION"]; got != "${SHOP_VERSION:-}" {

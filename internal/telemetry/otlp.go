@@ -8,11 +8,11 @@ import (
 )
 
 // exports reports whether the environment says where signal, TRACES, METRICS or LOGS, is exported to, and does not switch
-// telemetry or the signal off. The exporters read the same variables. Without an endpoint, and for a malformed one, they export to
-// localhost, which is prevented here.
+// telemetry or the signal off. The exporters read the same variables. Without any of them, and for a malformed endpoint, they export to
+// localhost, which is prevented here. The exporter prometheus would open a listener; an instance has /metrics.
 func exports(signal string) (bool, error) {
 	exporter := os.Getenv("OTEL_" + signal + "_EXPORTER")
-	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none" {
+	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none" || exporter == "prometheus" {
 		return false, nil
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {

@@ -48,7 +48,7 @@ func (w Work) String() string {
 	return fmt.Sprintf("%s: %s. %s, %s", w.Author, w.Title, w.Venue, w.Year)
 }
 
-// Exercise is a question to whoever has run the lab. Its solution is in docs/labs/solutions.
+// Exercise is a question to a reader who has run the lab. Its solution is in docs/labs/solutions.
 type Exercise struct {
 	Level   string `json:"level"` // easy, medium or hard
 	Minutes int    `json:"minutes"`

@@ -8,7 +8,6 @@ import (
 	"image"
 	"image/draw"
 	"image/png"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -74,25 +73,6 @@ func TestMakeObserve(t *testing.T) {
 			t.Errorf("%s still answers", address)
 		}
 	}
-}
-
-// get returns what an address answers.
-func get(t *testing.T, address string) string {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // takePictures writes a picture of the upper rows of each dashboard, after all of its rows are drawn.
