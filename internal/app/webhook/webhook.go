@@ -8,14 +8,14 @@
 //
 // # Guarantees
 //
-// Each is the name of a test of internal/app.
+// Each is the name of a test.
 //
 //   - Each committed entry is delivered at least once, whatever dies: the receiver, an instance, the leader or Redis
 //     (TestWebhookGetsEachEntry).
 //   - The first delivery of an entry comes after that of each earlier entry of its SKU. A receiver that drops the ids that it has, by
 //     SKU, sees the order of the ledger (TestWebhookGetsEachEntry).
 //   - A receiver that refuses a SKU at once delays no other one (TestWebhookThatFailsForOneSKU).
-//   - After a day of failures the timer of the SKU is dead. Its entries wait until an operator redrives it; shop timers shows it with the last error
+//   - After a day of failures in a row (TestFailureAfterASuccessCountsNoAttempt) the timer of the SKU is dead. Its entries wait until an operator redrives it; shop timers shows it with the last error
 //     (TestWebhookThatFailsForOneSKU).
 //   - The signature is that of Standard Webhooks, so its libraries verify it.
 //
@@ -52,7 +52,7 @@ const Timer = "webhook"
 
 const (
 	perMessage = 100              // entries
-	perTimer   = 20               // messages, before another SKU gets the place
+	turn       = 2 * time.Second  // of a SKU; afterwards another one gets the place
 	patience   = 10 * time.Second // for a response
 	pause      = time.Second      // after a failure that follows a success
 	minSecret  = 24               // bytes, as Standard Webhooks has it
@@ -142,7 +142,8 @@ func (s *Sender) Handle(ctx context.Context, batch []timeout.Fired) ([]timeout.O
 
 // deliver sends what a SKU has not delivered. An error is one of the ledger, or the end of ctx, and not the fault of the receiver.
 func (s *Sender) deliver(ctx context.Context, sku string) (timeout.Outcome, error) {
-	for sent := range perTimer {
+	sent := 0
+	for began := time.Now(); time.Since(began) < turn; sent++ {
 		entries, err := s.ledger.Undelivered(ctx, sku, perMessage)
 		switch {
 		case err != nil:

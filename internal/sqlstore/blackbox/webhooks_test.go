@@ -63,7 +63,8 @@ func movements(t *testing.T, s *sqlstore.Store, sku string) (words []string) {
 func TestDeliveriesFollowTheLedger(t *testing.T) {
 	t.Parallel()
 	variants(t, func(t *testing.T, url string) {
-		s, q := timed(t, open(t, url, "one"))
+		raw := new(handle)
+		s, q := timed(t, open(t, url, "one", raw))
 		create(t, s, "a", "conditional", 10)
 		create(t, s, "b", "conditional", 10)
 		for _, to := range []order.Status{order.Pending, order.Confirmed, order.Cancelled, order.Expired} {
@@ -96,6 +97,15 @@ func TestDeliveriesFollowTheLedger(t *testing.T) {
 		endedOrder(t, s, order.Pending, "a")
 		if skus, _ := scheduleDeliveries(t, s, q); !slices.Equal(skus, []string{"a", "b"}) {
 			t.Errorf("timers of %q after another order of a", skus)
+		}
+		if err := raw.db.Exec("DELETE FROM webhooks").Error; err != nil { // while timers are left
+			t.Fatal(err)
+		}
+		if err := s.Delivered(t.Context(), "a", 1); err != nil {
+			t.Fatal(err)
+		}
+		if rest, err := s.Undelivered(t.Context(), "a", 1); err != nil || len(rest) != 1 || rest[0].ID <= 1 {
+			t.Errorf("after entry 1 follows %+v, %v", rest, err)
 		}
 	})
 }
