@@ -10,13 +10,13 @@
 //
 // Each is the name of a test.
 //
-//   - Each committed entry is delivered at least once, whatever dies: the receiver, an instance, the leader or Redis
+//   - Each committed entry is delivered at least once, although the receiver fails and an instance is paused or killed
 //     (TestWebhookGetsEachEntry).
 //   - The first delivery of an entry comes after that of each earlier entry of its SKU. A receiver that drops the ids that it has, by
 //     SKU, sees the order of the ledger (TestWebhookGetsEachEntry).
 //   - A receiver that refuses a SKU at once delays no other one (TestWebhookThatFailsForOneSKU).
-//   - After a day of failures in a row (TestFailureAfterASuccessCountsNoAttempt) the timer of the SKU is dead. Its entries wait until an operator redrives it; shop timers shows it with the last error
-//     (TestWebhookThatFailsForOneSKU).
+//   - After a day of failures in a row (TestFailureAfterASuccessCountsNoAttempt) the timer of the SKU is dead. Its entries wait
+//     until an operator redrives it. Command shop timers shows it with the last error (TestWebhookThatFailsForOneSKU).
 //   - The signature is that of Standard Webhooks, so its libraries verify it.
 //
 // # Not guaranteed
