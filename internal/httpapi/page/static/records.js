@@ -48,9 +48,10 @@ function Orders({state, room, now}) {
   const orders = [...state.orders.values()].reverse().slice(0, 12), order = state.orders.get(chosen) ?? orders[0];
   const act = async (action, about, path, body) => {
     fail('');
+    const at = Date.now();
     try {
       await post(path, body);
-      did(action, about, room);
+      did(action, about, room, at);
     } catch (err) { fail(err.message); }
   };
   // A chosen order stays, whatever becomes of it.

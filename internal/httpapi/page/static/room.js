@@ -70,9 +70,10 @@ function useActions(room) {
     const act = async () => {
       if (losing.includes(action) && !confirm(`${what}? ${t(`say-${action}`)}.`)) return;
       fail('');
+      const at = Date.now();
       try {
         await post(`/lab/actions/${action}?${new URLSearchParams({instance})}`);
-        did(action, instance, room);
+        did(action, instance, room, at);
       } catch (err) { fail(`${what}: ${err.message}`); }
     };
     return html`<button key=${action} data-action=${action} data-instance=${instance} title=${t(`say-${action}`)} ...${described.includes(action) ? {'aria-label': what, 'aria-describedby': `say-${action}`} : {'aria-label': `${what}: ${t(`say-${action}`)}`}} onClick=${act}>${t(`do-${action}`)}</button> `;
@@ -123,9 +124,10 @@ export function Sale({room, live, state, children}) {
   const {sale} = room, running = live.sale?.running;
   const send = async (action, about, path, body) => {
     fail('');
+    const at = Date.now();
     try {
       await post(path, body);
-      did(action, about, live);
+      did(action, about, live, at);
     } catch (err) { fail(err.message); }
   };
   const start = (event) => {

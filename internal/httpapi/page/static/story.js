@@ -8,35 +8,39 @@ const kept = 4;
 export const lateHolder = 'late holder'; // the name of the process
 let pressed = []; // the latest one first
 
-// did records a button that has had its effect.
-export function did(action, about, room) {
-  pressed = [{action, about, at: Date.now(), sale: room?.sale}, ...pressed.slice(0, kept - 1)];
+// did records a button that has had its effect. at is when it was pressed: what followed may be older than the response.
+export function did(action, about, room, at) {
+  pressed = [{action, about, at, sale: room?.sale, facts: []}, ...pressed.slice(0, kept - 1)];
 }
 
 const pausing = ['pause', 'late', 'kill', 'late-holder'];
 const sum = (sale, figure) => sale.lanes.reduce((n, lane) => n + lane[figure], 0);
 
 // tell returns what was done, and what has followed.
-export function tell({action, about, at, sale}, state, room, now) {
-  const said = [t(`did-${action}`, about)];
-  if (pausing.includes(action)) said.push(...lostLease(action === 'late-holder' ? lateHolder : about, action, at, state, now));
+export function tell(press, state, room, now) {
+  const {action, about, sale} = press, said = [t(`did-${action}`, about)];
+  if (pausing.includes(action)) said.push(...lostLease(press, state, now));
   const same = action !== 'stop-sale' && sale?.running && room?.sale?.lanes[0].sku === sale.lanes[0].sku;
   if (same) said.push(t('sinceThen', sum(room.sale, 'accepted') - sum(sale, 'accepted'), sum(room.sale, 'failed') - sum(sale, 'failed')));
   return said.join(t('semicolon')) + t('period');
 }
 
 // lostLease says what became of the lease that a holder had at a moment: it expired, another holder got the next one, and the row refused
-// the late write.
-function lostLease(holder, action, at, state, now) {
-  const leases = [...state.leases.values()];
+// the late write. The facts outlast the lease, which the page forgets.
+function lostLease({action, about, at, facts}, state, now) {
+  const holder = action === 'late-holder' ? lateHolder : about, leases = [...state.leases.values()];
   const lost = leases.find((l) => l.holder === holder && l.expires > at && expired(l, now) && (holder === lateHolder ? l.from >= at : l.from <= at + 1000));
-  if (!lost) return now - at > 8000 && action !== 'pause' ? [t(holder === lateHolder ? 'gotNoLease' : 'heldNoLease')] : [];
-  const number = (fence) => `#${state.ordinals(lost.sku).get(fence)}`;
-  const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence && l.from <= now).sort((a, b) => a.fence - b.fence)[0];
-  const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence && r.at <= now);
-  return [t('leaseExpired', number(lost.fence), ((lost.expires - lost.from) / 1000).toFixed(1)),
-    next && t('nextGot', next.holder, number(next.fence)),
-    refused ? t('lateRefused', number(lost.fence)) : lost.until <= now && lost.sku.startsWith('redis-unfenced-') && t('lateUnchecked', number(lost.fence))].filter(Boolean);
+  if (lost) {
+    const number = (fence) => `#${state.ordinals(lost.sku).get(fence)}`;
+    const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence).sort((a, b) => a.fence - b.fence)[0];
+    const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence);
+    facts[0] = {at: lost.expires, said: ['leaseExpired', number(lost.fence), ((lost.expires - lost.from) / 1000).toFixed(1)]};
+    if (next) facts[1] = {at: next.from, said: ['nextGot', next.holder, number(next.fence)]};
+    if (refused) facts[2] = {at: refused.at, said: ['lateRefused', number(lost.fence)]};
+    else if (lost.until && lost.sku.startsWith('redis-unfenced-')) facts[2] = {at: lost.until, said: ['lateUnchecked', number(lost.fence)]};
+  }
+  const seen = facts.filter((f) => f.at <= now).map((f) => t(...f.said));
+  return seen.length || now - at <= 8000 || action === 'pause' ? seen : [t(holder === lateHolder ? 'gotNoLease' : 'heldNoLease')];
 }
 
 export function Story({state, room, now}) {
