@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -19,8 +20,8 @@ var (
 	// errUnsent says that a call has not been sent: it has no effect.
 	errUnsent = errors.New("not sent")
 
-	// errSilent is the errUnsent of a server that did not answer the last call in time.
-	errSilent = fmt.Errorf("%w: the server is silent", errUnsent)
+	// errSilent is the errUnsent of a server that did not answer the last call in time. It is a timeout, as that call was.
+	errSilent = fmt.Errorf("%w: the server is silent: %w", errUnsent, os.ErrDeadlineExceeded)
 )
 
 // node is one of the servers.
