@@ -154,6 +154,9 @@ func (k *timerKind) zero(with func(...attribute.KeyValue) metric.MeasurementOpti
 		k.reasons[v] = with(attribute.String("reason", string(v)))
 		k.repaired.Add(k.ctx, 0, k.reasons[v])
 	}
+	for _, during := range []string{"claim", "load", "look ahead", "overdue scan", "put entries"} { // those that need a store
+		k.failed.Add(k.ctx, 0, with(attribute.String("during", during)))
+	}
 	for _, c := range []metric.Int64Counter{k.scheduled, k.dropped, k.claimed, k.nacked} {
 		c.Add(k.ctx, 0, k.plain)
 	}

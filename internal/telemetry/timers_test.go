@@ -65,6 +65,7 @@ func TestTimerCountersShowEachOperation(t *testing.T) {
 		`shop_timers_index_clock_offset_seconds{kind="k",role="base"}`:                    "-1.5",
 		`shop_timers_failures_total{during="beat",role="base"}`:                           "1",
 		`shop_timers_failures_total{during="claim",kind="k",role="base"}`:                 "1",
+		`shop_timers_failures_total{during="load",kind="k",role="base"}`:                  "0",
 	})
 	for name := range got {
 		if strings.Contains(name, "secret") {
