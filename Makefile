@@ -11,13 +11,16 @@ TAGS    := nomsgpack,grpcnotrace
 VERSION := $(or $(shell git describe --tags --always --dirty 2>/dev/null),unknown)
 COMPOSE := SHOP_VERSION=$(VERSION) docker compose -f deployments/docker-compose.yml
 
+# Some tests build the program in other folders; with -trimpath, what is built in one of them is built for all.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
+
 .PHONY: help
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build the service into .bin/shop.
-	CGO_ENABLED=0 go build -trimpath -tags $(TAGS) -ldflags '-w -X main.release=$(VERSION)' -o .bin/shop ./cmd/shop
+	CGO_ENABLED=0 go build -tags $(TAGS) -ldflags '-w -X main.release=$(VERSION)' -o .bin/shop ./cmd/shop
 
 .PHONY: servers
 servers: ## Install the servers that tests need, if they are missing (Debian, Ubuntu).
@@ -227,7 +230,7 @@ down: ## Stop the stack and delete its data.
 
 .PHONY: kubernetes
 kubernetes: servers ## Apply the overlays to an API server that is built from source; the first build takes ten minutes of processor time.
-	cd tools/kubernetes && CGO_ENABLED=0 GOBIN=$(CURDIR)/.bin/kubernetes go install -trimpath -ldflags '-s -w' tool
+	cd tools/kubernetes && CGO_ENABLED=0 GOBIN=$(CURDIR)/.bin/kubernetes go install -ldflags '-s -w' tool
 	cd deployments && SHOP_TEST_KUBERNETES=$(CURDIR)/.bin/kubernetes go test -run '^TestKubernetesServer$$' -count=1 -v .
 
 .PHONY: release-check
