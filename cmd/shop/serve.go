@@ -34,7 +34,7 @@ func serveCommand() cli.Command {
 		Exits: []cli.Exit{{Code: 0, Meaning: "drained after Ctrl-C or SIGTERM"}, {Code: 1, Meaning: "a listener or a store is unavailable, or the drain failed"}},
 		Env: []cli.Variable{
 			{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Meaning: "Export traces, metrics and logs by OTLP to this URL, such as http://127.0.0.1:4318; the other OTEL_EXPORTER_OTLP_ variables apply too"},
-			{Name: "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER", Meaning: "Use another exporter, such as console; none exports nothing"},
+			{Name: "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER", Meaning: "Use another exporter, such as console; none exports nothing; memory, for traces, only keeps the last minutes for the trace of an order"},
 			{Name: "OTEL_SDK_DISABLED", Meaning: "Export nothing if the value is true; the metrics of the admin listener stay"},
 			{Name: "OTEL_TRACES_SAMPLER", Meaning: "Sample traces by this sampler of OpenTelemetry; the default samples all"},
 			{Name: "OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES", Meaning: "Describe the instance in what it exports"},

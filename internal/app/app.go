@@ -144,6 +144,9 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 		TracerProvider: i.tel.TracerProvider, MeterProvider: i.tel.MeterProvider, Propagator: i.tel.Propagator,
 		Cluster: i.node, Events: i.published.feed,
 	}
+	if i.tel.SpansOf != nil {
+		api.Trace = i.trace
+	}
 	i.limits.configure(&api)
 	var watchKeys func(context.Context) error
 	if api.Identity, watchKeys, err = openIdentity(ctx, i.c, i.clients.events, i.store, i.log); err != nil {

@@ -229,7 +229,7 @@ func redisIsBroken(t *testing.T, p *roomPage) {
 func ordersAreSettled(t *testing.T, p *roomPage) {
 	t.Helper()
 	api, id := &instance{url: p.url}, ""
-	api.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"conditional"}`)
+	api.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":5,"strategy":"redis"}`)
 	p.yes.Store(true)
 	for _, c := range [][2]string{{"Cancel", "CANCELLED"}, {"Pay", "CONFIRMED"}} {
 		id = api.place(t)
@@ -245,6 +245,8 @@ func ordersAreSettled(t *testing.T, p *roomPage) {
 		}
 	}
 	p.yes.Store(false)
+	p.wait("the page shows the trace of the order", stepsAre("POST /api/v1/orders", "order.place", "queue", "lock.acquire", "lock.hold", "stock.reserve", "COMMIT", "event PENDING", "POST /api/v1/orders/:id/pay", "event CONFIRMED"))
+	accessible(p.tab, t, "the trace of an order")
 	audits, err := p.database.Audit(t.Context(), "a")
 	must(t, err)
 	if a := audits[0]; a.Sold != 1 || a.Open != 0 || !a.OK() {
@@ -261,6 +263,11 @@ func ordersAreSettled(t *testing.T, p *roomPage) {
 	p.wait("the page shows the events of one order", fmt.Sprintf("((all) => all.length > 1 && all.every((e) => e.includes(%q)))(%s)", id, shown))
 	filter("")
 	p.wait("the page shows all events again", others)
+}
+
+// stepsAre is true of a page that shows these steps in the trace of the chosen order.
+func stepsAre(steps ...string) string {
+	return fmt.Sprintf("'%s'.split('|').every((step) => [...document.querySelectorAll('.detail .trace th[scope=row]')].some((e) => e.innerText.trim() === step))", strings.Join(steps, "|"))
 }
 
 // processesAreBroken pauses, stops, starts and kills instances.

@@ -59,6 +59,8 @@ func TestControlRoom(t *testing.T) {
 	for _, name := range []string{"shop-1", "shop-2"} {
 		testbedtest.Eventually(t, "the page shows "+name, func() bool { return strings.Contains(text("#instances"), name) })
 	}
+	evaluate[bool](page, t, "document.querySelector('#orders tbody button.link').click() ?? true")
+	testbedtest.Eventually(t, "the page says that there is no trace", func() bool { return strings.Contains(text(".detail"), "This instance records no traces.") })
 	accessible(page, t, "the page of an instance")
 	const changes = "[...document.querySelectorAll('[data-action], form, #machines, #labs, #orders button:not(.link)')].map((e) => e.outerHTML).join()"
 	if orders := text("#orders"); !strings.Contains(orders, "PENDING") || strings.Contains(orders, "actions") || evaluate[string](page, t, changes) != "" {

@@ -301,6 +301,7 @@ func TestControlRoomRefusesStrangers(t *testing.T) {
 		"API, another name":  {"GET", "/api/v1/skus", "example.com", "", "", http.StatusForbidden},
 		"API":                {"GET", "/api/v1/skus", address, "", "", http.StatusOK},
 		"state, no token":    {"GET", "/lab/state", address, "", "", http.StatusUnauthorized},
+		"trace, no token":    {"GET", "/lab/orders/a/trace", address, "", "", http.StatusUnauthorized},
 		"the page by itself": {"GET", "/", address, "", "", http.StatusOK},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, nil)

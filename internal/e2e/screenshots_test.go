@@ -64,13 +64,13 @@ func TestScreenshots(t *testing.T) {
 	sellWithALateHolder(page, t)
 	keep(t, "late-holder.png", capture(page, t, 1440, size(1.25)))
 	keepSection(page, t, "story", "control-room-story.png")
-	fillViews(page, t)
+	fillViews(page, t, size(1.5))
 	for _, p := range []struct {
 		name  string
 		width int64
-	}{{"instances", 700}, {"labs", 1120}, {"events", 1120}, {"orders", 1120}, {"settings", 1120}} {
+	}{{"instances", 700}, {"labs", 1120}, {"events", 1120}, {"settings", 1120}} {
 		view(page, t, p.width, size(1.5), "light")
-		if slices.Contains([]string{"events", "orders", "settings"}, p.name) {
+		if slices.Contains([]string{"events", "settings"}, p.name) {
 			show(page, t, p.name)
 			keepSection(page, t, "records", "control-room-"+p.name+".png")
 			continue
@@ -87,8 +87,9 @@ func keepSection(page context.Context, t *testing.T, name, file string) {
 	keep(t, file, picture)
 }
 
-// fillViews runs a lab to its verdict and lets orders expire. Then it pauses one instance and cuts off another.
-func fillViews(page context.Context, t *testing.T) {
+// fillViews runs a lab to its verdict and lets orders expire. Then it pauses one instance and cuts off another. It keeps the picture of the
+// orders, as a pause takes an instance's part of a trace away.
+func fillViews(page context.Context, t *testing.T, scale float64) {
 	t.Helper()
 	do := func(what, expression string) {
 		t.Helper()
@@ -109,6 +110,10 @@ func fillViews(page context.Context, t *testing.T) {
 	press("[data-action=lab]")
 	do("the lab has a verdict", "document.querySelector('#labs [data-verdict]')")
 	do("all unpaid orders have expired", "document.querySelector('#orders').innerText.includes('100 orders')")
+	press("#orders tbody button.link")
+	do("the trace of an order has its expiry", stepsAre("order.place", "queue", "stock.reserve", "COMMIT", "timers order.expire", "event EXPIRED"))
+	view(page, t, 1120, scale, "light")
+	keepSection(page, t, "records", "control-room-orders.png")
 	press("[data-action=pause][data-instance=shop-2]")
 	press("[data-action=cut-off][data-instance=shop-3]")
 	do("both faults are shown", "document.querySelector('[data-name=shop-2][data-state=paused]') && document.querySelector('[data-action=reconnect][data-instance=shop-3]')")

@@ -418,6 +418,17 @@ type OrderPage struct {
 // The others are final.
 type OrderStatus string
 
+// OrderTrace What an instance has recorded of an order.
+//
+// Example: {"since":"2026-11-20T11:55:00Z","spans":[{"attributes":{"http.route":"/api/v1/orders"},"duration_us":4321,"failed":false,"id":"00f067aa0ba902b7","instance":"shop-1","name":"POST /api/v1/orders","start_us":1795176000000000}]}
+type OrderTrace struct {
+	// Since Since when spans are kept; absent if the instance records none; UTC.
+	Since *time.Time `json:"since,omitempty"`
+
+	// Spans The spans, the earliest first.
+	Spans []Span `json:"spans"`
+}
+
 // PartyID 1 to 64 letters, digits and . _ : @ -, beginning with a letter or digit.
 //
 // Example: c1
@@ -547,6 +558,35 @@ type Shortage struct {
 
 	// Available The units that were for sale.
 	Available int64 `json:"available"`
+}
+
+// Span An operation that an instance has carried out for an order.
+//
+// Example: {"attributes":{"http.route":"/api/v1/orders"},"duration_us":4321,"failed":false,"id":"00f067aa0ba902b7","instance":"shop-1","name":"POST /api/v1/orders","start_us":1795176000000000}
+type Span struct {
+	// ID Its id.
+	ID string `json:"id"`
+
+	// Within The span of the order that it is a part of; absent if there is none.
+	Within string `json:"within,omitempty"`
+
+	// Name What was done.
+	Name string `json:"name"`
+
+	// Instance Which instance did it.
+	Instance string `json:"instance"`
+
+	// StartUs When it began; microseconds since 1970.
+	StartUs int64 `json:"start_us"`
+
+	// DurationUs How long it took; microseconds.
+	DurationUs int64 `json:"duration_us"`
+
+	// Failed It failed.
+	Failed bool `json:"failed"`
+
+	// Attributes Details, by the names of OpenTelemetry.
+	Attributes map[string]string `json:"attributes"`
 }
 
 // Strategy A way to keep a SKU from being oversold.
@@ -804,6 +844,9 @@ type ServerInterface interface {
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(c *gin.Context, id PathOrder)
+	// TraceOrder Trace an order
+	// (GET /api/v1/orders/{id}/trace)
+	TraceOrder(c *gin.Context, id PathOrder)
 	// ListSKUs List SKUs
 	// (GET /api/v1/skus)
 	ListSKUs(c *gin.Context, params ListSKUsParams)
@@ -1156,6 +1199,31 @@ func (siw *ServerInterfaceWrapper) PayOrder(c *gin.Context) {
 	}
 
 	siw.Handler.PayOrder(c, id)
+}
+
+// TraceOrder operation middleware
+func (siw *ServerInterfaceWrapper) TraceOrder(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id PathOrder
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.TraceOrder(c, id)
 }
 
 // ListSKUs operation middleware
@@ -1541,6 +1609,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/api/v1/orders/:id/extend", wrapper.ExtendOrder)
 	router.GET(options.BaseURL+"/api/v1/orders/:id/movements", wrapper.ListMovements)
 	router.POST(options.BaseURL+"/api/v1/orders/:id/pay", wrapper.PayOrder)
+	router.GET(options.BaseURL+"/api/v1/orders/:id/trace", wrapper.TraceOrder)
 	router.GET(options.BaseURL+"/api/v1/skus", wrapper.ListSKUs)
 	router.GET(options.BaseURL+"/api/v1/skus/:sku", wrapper.GetSKU)
 	router.PUT(options.BaseURL+"/api/v1/skus/:sku", wrapper.CreateSKU)
@@ -1976,6 +2045,28 @@ func (response PayOrder200JSONResponse) VisitPayOrderResponse(w http.ResponseWri
 	return err
 }
 
+type TraceOrderRequestObject struct {
+	ID PathOrder `json:"id"`
+}
+
+type TraceOrderResponseObject interface {
+	VisitTraceOrderResponse(w http.ResponseWriter) error
+}
+
+type TraceOrder200JSONResponse OrderTrace
+
+func (response TraceOrder200JSONResponse) VisitTraceOrderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListSKUsRequestObject struct {
 	Params ListSKUsParams
 }
@@ -2306,6 +2397,9 @@ type StrictServerInterface interface {
 	// PayOrder Pay for an order
 	// (POST /api/v1/orders/{id}/pay)
 	PayOrder(ctx context.Context, request PayOrderRequestObject) (PayOrderResponseObject, error)
+	// TraceOrder Trace an order
+	// (GET /api/v1/orders/{id}/trace)
+	TraceOrder(ctx context.Context, request TraceOrderRequestObject) (TraceOrderResponseObject, error)
 	// ListSKUs List SKUs
 	// (GET /api/v1/skus)
 	ListSKUs(ctx context.Context, request ListSKUsRequestObject) (ListSKUsResponseObject, error)
@@ -2769,6 +2863,32 @@ func (sh *strictHandler) PayOrder(ctx *gin.Context, id PathOrder) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PayOrderResponseObject); ok {
 		if err := validResponse.VisitPayOrderResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// TraceOrder operation middleware
+func (sh *strictHandler) TraceOrder(ctx *gin.Context, id PathOrder) {
+	var request TraceOrderRequestObject
+
+	request.ID = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.TraceOrder(ctx, request.(TraceOrderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TraceOrder")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(TraceOrderResponseObject); ok {
+		if err := validResponse.VisitTraceOrderResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -80,3 +80,11 @@ func (a *api) ListStrategies(context.Context, ListStrategiesRequestObject) (List
 	}
 	return ListStrategies200JSONResponse(body), nil
 }
+
+// TraceOrder implements [StrictServerInterface].
+func (a *api) TraceOrder(_ context.Context, r TraceOrderRequestObject) (TraceOrderResponseObject, error) {
+	if a.Trace == nil {
+		return TraceOrder200JSONResponse{Spans: []Span{}}, nil
+	}
+	return TraceOrder200JSONResponse(a.Trace(r.ID)), nil
+}

@@ -63,6 +63,9 @@ type Config struct {
 	// seconds, because proxies often close idle connections after 30 seconds.
 	Heartbeat time.Duration
 
+	// Trace returns what this instance has recorded of an order. Default: spans are not recorded.
+	Trace func(order string) OrderTrace
+
 	// Instance is the name of this process in every response.
 	Instance string
 

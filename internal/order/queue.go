@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 	"golang.org/x/sync/errgroup"
 
@@ -52,7 +53,7 @@ func (s *Service) placeQueued(ctx context.Context, f timeout.Fired) (outcome tim
 			outcome, err = timeout.Retry(0, fmt.Errorf("order: place %s: panic: %v", f.ID, cause)), nil
 		}
 	}()
-	ctx, span := s.tracer.Start(ctx, "order.place_queued", trace.WithSpanKind(trace.SpanKindConsumer))
+	ctx, span := s.tracer.Start(ctx, "order.place_queued", trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(attribute.String("order.id", f.ID)))
 	defer span.End()
 	o, err := s.store.Order(ctx, f.ID, "")
 	switch {

@@ -94,11 +94,11 @@ func (o *Observer) Placed(ctx context.Context, strategy string, err error) {
 // Committing implements [order.Observer].
 func (o *Observer) Committing(ctx context.Context, orders int) { o.size.Record(ctx, int64(orders)) }
 
-// Waited implements [order.Observer]. The span of ctx gets the size of the batch.
+// Waited implements [order.Observer]. The span of ctx gets the size of the batch, and the wait.
 func (o *Observer) Waited(ctx context.Context, d time.Duration, orders int) {
 	o.wait.Record(ctx, d.Seconds())
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
-		span.SetAttributes(attribute.Int("order.batch.size", orders))
+		span.SetAttributes(attribute.Int("order.batch.size", orders), attribute.Float64("order.batch.wait", d.Seconds()))
 	}
 }
 

@@ -61,14 +61,18 @@ type Telemetry struct {
 	// Metrics serves all metrics of the process to Prometheus.
 	Metrics http.Handler
 
+	// SpansOf returns the spans of an order that this instance has recorded in the last minutes, the earliest first, and since when
+	// it keeps spans. It is nil if none are recorded.
+	SpansOf func(order string) (spans []Span, since time.Time)
+
 	logs     *sdklog.LoggerProvider // nil: logs are not exported
 	shutdown []func(context.Context) error
 }
 
 // Setup creates the providers that c and the environment configure. Traces, metrics and logs are exported to
 // OTEL_EXPORTER_OTLP_ENDPOINT, or to the variable for the one signal; when both are empty, nothing is. OTEL_TRACES_EXPORTER,
-// OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER choose another exporter, such as console or none. All other variables of
-// OpenTelemetry apply. OTEL_SDK_DISABLED=true wins over all of them; the page for Prometheus stays. It fails if an endpoint is no URL. It does not wait for a receiver, because the service works
+// OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER choose another exporter, such as console or none. OTEL_TRACES_EXPORTER=memory records
+// spans for [Telemetry.SpansOf] only. All other variables of OpenTelemetry apply. OTEL_SDK_DISABLED=true wins over all of them; the page for Prometheus stays. It fails if an endpoint is no URL. It does not wait for a receiver, because the service works
 // without one. The caller must call Shutdown.
 func Setup(ctx context.Context, c Config) (*Telemetry, error) {
 	traces, err1 := exports("TRACES")
@@ -132,6 +136,12 @@ func (t *Telemetry) trace(ctx context.Context, res *resource.Resource, export bo
 	case spans != nil:
 		opts = append(opts, sdktrace.WithSyncer(spans))
 	case export:
+		kept := &recent{since: time.Now()}
+		t.SpansOf = kept.of
+		opts = append(opts, sdktrace.WithSpanProcessor(kept))
+		if os.Getenv("OTEL_TRACES_EXPORTER") == "memory" {
+			break
+		}
 		e, err := autoexport.NewSpanExporter(ctx)
 		if err != nil {
 			return fmt.Errorf("telemetry: export traces: %w", err)

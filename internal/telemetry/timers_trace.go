@@ -6,13 +6,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/timeout"
 )
-
-// linksMax is how many links of a span OpenTelemetry keeps; further links evict the first.
-const linksMax = 128
 
 // Traceparent returns the span context of ctx in the W3C format, which a timer stores.
 func (t *Telemetry) Traceparent(ctx context.Context) string {
@@ -22,7 +20,7 @@ func (t *Telemetry) Traceparent(ctx context.Context) string {
 }
 
 // TraceTimers returns a handler that starts a span for each batch. The span is the root of a
-// new trace, with links to at most 128 spans that scheduled the timers. Links instead of a parent: a
+// new trace, with links to the spans that scheduled the timers, each with the id of its timer. Links instead of a parent: a
 // batch has many timers, and their traces may have ended long ago.
 func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler {
 	tracer := t.TracerProvider.Tracer(scope)
@@ -39,18 +37,13 @@ func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler 
 	}
 }
 
-// links returns a link to each span that scheduled a timer of the batch.
+// links returns, for each timer of the batch, a link to the span that scheduled it. A span may have scheduled several.
 func links(ctx context.Context, batch []timeout.Fired) []trace.Link {
 	var all []trace.Link
-	seen := make(map[string]bool)
 	for _, f := range batch {
-		if f.Trace == "" || seen[f.Trace] || len(all) == linksMax {
-			continue
-		}
-		seen[f.Trace] = true
 		origin := propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{"traceparent": f.Trace})
 		if s := trace.SpanContextFromContext(origin); s.IsRemote() {
-			all = append(all, trace.Link{SpanContext: s})
+			all = append(all, trace.Link{SpanContext: s, Attributes: []attribute.KeyValue{semconv.MessagingMessageID(f.ID)}})
 		}
 	}
 	return all

@@ -49,6 +49,7 @@ var doors = map[string]struct {
 	"placeOrder":       {`{"customer_id":"c1","items":[{"sku":"s1","quantity":1}]}`, [5]int{401, 401, 403, 201, 201}},
 	"getOrder":         {"", [5]int{401, 401, 404, 200, 200}},
 	"listMovements":    {"", [5]int{401, 401, 404, 200, 200}},
+	"traceOrder":       {"", [5]int{401, 401, 403, 403, 200}},
 	"payOrder":         {`{"payment_id":"p1"}`, [5]int{401, 401, 404, 200, 200}},
 	"cancelOrder":      {"", [5]int{401, 401, 404, 200, 200}},
 	"extendOrder":      {`{"by_seconds":1}`, [5]int{401, 401, 404, 200, 200}},

@@ -20,7 +20,7 @@ func TestControlRoomOfAnInstanceBreaksNothing(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"/lab/state", "/lab/sale", "/lab/sale/stop", "/lab/late", "/lab/unpaid", "/lab/labs", "/lab/labs/lost-update",
+		"/lab/state", "/lab/sale", "/lab/sale/stop", "/lab/late", "/lab/unpaid", "/lab/labs", "/lab/labs/lost-update", "/lab/orders/a/trace",
 		"/lab/actions/kill?instance=i1", "/lab/actions/redis-wipe", "/lab/actions/database-pause",
 	} {
 		for _, method := range []string{http.MethodGet, http.MethodPost} {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -214,6 +215,36 @@ func TestETags(t *testing.T) {
 		change()
 		if status, now, _ := get(tag); status != http.StatusOK || now == tag {
 			t.Errorf("%s changed: %d, %s", path, status, now)
+		}
+	}
+}
+
+// TestTraceOfAnOrder is what the instance has recorded. Without traces, there is neither a span nor a time since which they are kept.
+func TestTraceOfAnOrder(t *testing.T) {
+	t.Parallel()
+	id, since := order.NewID(), time.Unix(1, 0).UTC()
+	recorded := httpapi.OrderTrace{Since: &since, Spans: []httpapi.Span{
+		{ID: "1", Name: "order.place", Instance: "i1", StartUs: 7, DurationUs: 8, Attributes: map[string]string{"order.id": id}},
+		{ID: "2", Within: "1", Name: "COMMIT", Instance: "i1", StartUs: 9, DurationUs: 1, Failed: true, Attributes: map[string]string{}},
+	}}
+	for _, c := range []struct {
+		trace func(string) httpapi.OrderTrace
+		want  map[string]any
+	}{
+		{nil, map[string]any{"spans": []any{}}},
+		{func(of string) httpapi.OrderTrace {
+			if of != id {
+				t.Errorf("asked for order %s", of)
+			}
+			return recorded
+		}, map[string]any{"since": "1970-01-01T00:00:01Z", "spans": []any{
+			map[string]any{"instance": "i1", "id": "1", "name": "order.place", "start_us": 7.0, "duration_us": 8.0, "failed": false, "attributes": map[string]any{"order.id": id}},
+			map[string]any{"instance": "i1", "id": "2", "within": "1", "name": "COMMIT", "start_us": 9.0, "duration_us": 1.0, "failed": true, "attributes": map[string]any{}},
+		}}},
+	} {
+		s := newHandler(t, httpapi.Config{Trace: c.trace})
+		if diff := cmp.Diff(c.want, s.must(t, 200, http.MethodGet, orders+"/"+id+"/trace", "")); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
 		}
 	}
 }

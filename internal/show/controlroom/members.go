@@ -68,7 +68,8 @@ func (r *Room) start(ctx context.Context, m *member) error {
 	limited, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	f, err := fleet.Start(limited, fleet.Config{
-		Executable: r.Executable, Dir: r.stores.Dir, First: m.number, N: 1, Env: m.env.Env(), Args: []string{"--admin-listen", "127.0.0.1:0"},
+		Executable: r.Executable, Dir: r.stores.Dir, First: m.number, N: 1, Env: append(m.env.Env(), traceEnv()...),
+		Args: []string{"--admin-listen", "127.0.0.1:0"},
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -58,7 +58,7 @@ type Room struct {
 	redisNow, databaseNow measured // guarded by mu
 
 	placing sync.Mutex   // held while unpaid orders are placed
-	unpaid  *fleet.Fleet // guarded by placing; the instance that places them
+	unpaid  *fleet.Fleet // the instance that places them; written with placing and mu, read with either
 }
 
 // health is what a store does for all instances.

@@ -49,6 +49,7 @@ func (r *Room) handler(ctx context.Context) (http.Handler, error) {
 	})))
 	mux.Handle("POST /lab/late", r.owner(r.command(func(*http.Request) error { return r.late(ctx) })))
 	mux.Handle("POST /lab/unpaid", r.owner(r.command(func(*http.Request) error { return r.placeUnpaid(ctx) })))
+	mux.Handle("GET /lab/orders/{id}/trace", r.owner(http.HandlerFunc(r.trace)))
 	mux.Handle("GET /lab/labs", r.owner(http.HandlerFunc(listLabs)))
 	mux.Handle("POST /lab/labs/{name}", r.owner(r.command(func(req *http.Request) error { return r.runLab(ctx, req.PathValue("name")) })))
 	mux.Handle("POST /lab/sale/stop", r.owner(r.command(func(*http.Request) error {

@@ -28,12 +28,15 @@ func (r *Room) placeUnpaid(ctx context.Context) error {
 		limited, cancel := context.WithTimeout(ctx, startTimeout)
 		defer cancel()
 		f, err := fleet.Start(limited, fleet.Config{
-			Executable: r.Executable, Dir: r.stores.Dir, First: unpaidNumber, N: 1, Env: r.stores.Env(), Args: []string{"--order-ttl", unpaidTTL.String()},
+			Executable: r.Executable, Dir: r.stores.Dir, First: unpaidNumber, N: 1, Env: append(r.stores.Env(), traceEnv()...),
+			Args: []string{"--order-ttl", unpaidTTL.String()},
 		})
 		if err != nil {
 			return unavailable{err}
 		}
+		r.mu.Lock()
 		r.unpaid = f
+		r.mu.Unlock()
 	}
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()

@@ -4,6 +4,7 @@ import {html, useState} from './vendor/htm-preact.js';
 import {post, roomToken} from './api.js';
 import {did} from './story.js';
 import {t} from './text.js';
+import {Trace} from './trace.js';
 
 const views = {orders: Orders, events: Events, stock: Stock, settings: Settings};
 
@@ -68,7 +69,8 @@ function Orders({state, room, now}) {
       <td>${o.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</td><td>${o.status}</td><td class="number">${left(o, now)}</td>
       ${roomToken && html`<td>${o.status === 'PENDING' && (inSale(o) ? ['pay'] : ['pay', 'cancel']).map((what) => html`<button key=${what} aria-label=${`${t(what)} ${o.id}`} onClick=${() => settle(o, what)}>${t(what)}</button> `)}</td>`}</tr>`)}</tbody></table></div>
     <div>${order && html`<div class="detail" data-order=${order.id}><h3>${t('order')} <code>${order.id}</code></h3><p><b>${order.status}</b>: ${meaning(order, now)}</p>
-      <p class="muted">${order.customer_id} · ${order.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</p></div>`}
+      <p class="muted">${order.customer_id} · ${order.items.map((i) => `${i.quantity} × ${i.sku}`).join(', ')}</p>
+      ${order.id === chosen ? html`<${Trace} key=${order.id} order=${order} />` : html`<p class="muted">${t('clickForTrace')}</p>`}</div>`}
     ${roomToken && html`<p><button data-action="unpaid" title=${t('sayUnpaid')} onClick=${() => act('unpaid', '', '/lab/unpaid')}>${t('unpaid')}</button> <span class="muted">${t('sayUnpaid')}</span></p>`}
     <${Delays} delays=${state.delays} /></div></div></div>`;
 }

@@ -2,7 +2,7 @@
 
 import {get, stream} from './api.js';
 
-const keep = {skus: 200, leases: 2000, refused: 200, orders: 200, events: 200, delays: 2000};
+const keep = {skus: 200, leases: 2000, refused: 200, orders: 200, events: 200, delays: 2000, changes: 10};
 
 export class State {
   skus = new Map();
@@ -105,8 +105,9 @@ export class State {
       this.delays = [...this.delays.slice(1 - keep.delays), Date.parse(event.at) - Date.parse(order.expires_at)];
     }
     if (order && !(order.status === 'PENDING' && settled(this.orders.get(order.id)))) { // an event may be late
+      const changes = [...this.orders.get(order.id)?.changes ?? [], {status: order.status, at: event.at}].slice(-keep.changes);
       this.orders.delete(order.id); // the latest one comes last
-      this.orders.set(order.id, {...order, changed_at: event.at});
+      this.orders.set(order.id, {...order, changed_at: event.at, changes});
       trim(this.orders, keep.orders);
     }
     if (lock) this.#hold(lock, Date.parse(event.at));
