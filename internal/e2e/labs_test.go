@@ -22,12 +22,13 @@ import (
 // A run that takes 30 s is inconclusive. The times of all labs add up to four minutes at most. Other tests wait meanwhile. At full size
 // the labs run one by one.
 func TestLabsShowTheirEffects(t *testing.T) {
-	if testbedtest.Size(0, 1) == 1 {
+	full := testbedtest.Size(0, 1) == 1
+	if full {
 		alone(t)
 	}
 	var took atomic.Int64
 	t.Cleanup(func() {
-		if all := time.Duration(took.Load()); all > 4*time.Minute {
+		if all := time.Duration(took.Load()); full && all > 4*time.Minute { // other tests would count
 			t.Errorf("the times of all labs add up to %v, want at most 4m", all)
 		}
 	})

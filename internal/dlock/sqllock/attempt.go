@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/sqldb"
 )
 
@@ -26,10 +27,14 @@ var errUnsent = errors.New("not sent")
 func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
-	again := func(err error) bool { // a server that is crowded leaves the connections that there are
-		return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) || sqldb.Is(err, sqldb.Starting)
+	again := func(err error) bool { return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) }
+	for {
+		err := sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) })
+		// A server that is crowded leaves the connections that there are, and one of them comes back.
+		if !sqldb.Is(err, sqldb.Starting) || !backoff.Jitter(limited, 10*retryPause) {
+			return l.inTime(ctx, limited, err)
+		}
 	}
-	return l.inTime(ctx, limited, sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) }))
 }
 
 func (l *Locker) once(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
@@ -77,7 +82,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case limited.Err() != nil && errors.Is(err, errUnsent):
-		return fmt.Errorf("%w: no connection within %v: %w", errUnsent, l.cfg.Timeout, os.ErrDeadlineExceeded)
+		return fmt.Errorf("no connection within %v: %w: %w", l.cfg.Timeout, err, os.ErrDeadlineExceeded)
 	case limited.Err() != nil:
 		return fmt.Errorf("no answer within %v: %w", l.cfg.Timeout, os.ErrDeadlineExceeded)
 	}
