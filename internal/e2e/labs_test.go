@@ -19,8 +19,8 @@ import (
 )
 
 // Every lab shows its effect, and its cure works. A machine that is too busy may make a run inconclusive, which is tried once more.
-// A run that takes 30 s is inconclusive. The times of all labs add up to four minutes at most. Other tests wait meanwhile. At full size
-// the labs run one by one.
+// A run that takes 30 s is inconclusive. At full size the labs run one by one while other tests wait, and their times add up to four minutes at
+// most.
 func TestLabsShowTheirEffects(t *testing.T) {
 	full := testbedtest.Size(0, 1) == 1
 	if full {
