@@ -49,8 +49,8 @@ func backends() []backend {
 			reflect.TypeFor[*redissem.Semaphore](), reflect.TypeFor[*redislock.Cond](),
 		}, "dlocktest/redistest"},
 		{"redlock", []reflect.Type{reflect.TypeFor[*redlock.Locker]()}, ""},
-		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker](), reflect.TypeFor[*zklock.RW]()}, ""},
-		{"etcdlock", []reflect.Type{reflect.TypeFor[*etcdlock.Locker](), reflect.TypeFor[*etcdlock.RW]()}, ""},
+		{"zklock", []reflect.Type{reflect.TypeFor[*zklock.Locker]()}, ""},
+		{"etcdlock", []reflect.Type{reflect.TypeFor[*etcdlock.Locker]()}, ""},
 		{"sqllock", []reflect.Type{reflect.TypeFor[*sqllock.Locker]()}, ""},
 	}
 }
@@ -153,7 +153,7 @@ func TestCapabilitiesAreTheCode(t *testing.T) {
 	}
 	for of, rows := range map[string][]string{
 		"Locker": {"MultiLocker", "EachLocker", "Inspector", "ForceReleaser", "CounterRaiser"},
-		"RW":     {"RWLocker", "Inspector", "ForceReleaser"}, "Semaphore": {"Semaphore", "Resizer"}, "Cond": {"Cond"},
+		"RW":     {"RWLocker"}, "Semaphore": {"Semaphore", "Resizer"}, "Cond": {"Cond"},
 	} {
 		for _, capability := range rows {
 			if !said[of+" "+capability] {

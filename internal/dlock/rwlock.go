@@ -8,8 +8,8 @@ import "context"
 // Readers and writers wait in one queue. A reader that arrives while a writer waits is queued, although only readers
 // hold the key, and no writer passes a reader that came first. Neither side starves the other.
 //
-// A writer gets a new fencing token, greater than that of every earlier holder. A reader has the token of the last
-// writer, or one of its own that is greater; the backend says which. A reader's token is no permission to write. A
+// A writer gets a new fencing token, greater than that of every earlier holder. A reader has a token of its own,
+// greater than that of every earlier writer. It is no permission to write. A
 // resource that checks it before a read refuses a reader whose lease expired before a newer writer. After a failover to
 // older data, readers can have lower tokens, and be refused, until the next writer.
 //

@@ -58,7 +58,7 @@ func (h *History) Operations() []porcupine.Operation {
 	granted := map[string]time.Duration{}
 	for _, e := range events {
 		if e.granted() {
-			granted[e.outcome.owner()] = e.to
+			granted[e.outcome.Fence.Owner] = e.to
 		}
 	}
 	ops := make([]porcupine.Operation, 0, len(events))
@@ -85,12 +85,12 @@ func (h *History) expired() []*event {
 	var expiries []*event
 	for _, f := range h.faults {
 		for _, e := range h.events {
-			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.owner()], math.MaxInt64) < f.from {
+			if !e.granted() || f.of != nil && !slices.Contains(f.of, e.by) || e.from > f.to || cmp.Or(ends[e.outcome.Fence.Owner], math.MaxInt64) < f.from {
 				continue
 			}
 			expiries = append(expiries, &event{
 				client: h.clients + 1 + len(expiries), from: max(f.from, e.from),
-				call: Call{Op: OpExpire, Key: e.call.Key, Owner: e.outcome.owner()},
+				call: Call{Op: OpExpire, Key: e.call.Key, Owner: e.outcome.Fence.Owner},
 			})
 		}
 	}
@@ -120,10 +120,10 @@ func (h *History) wellFormed() error {
 		if !e.granted() {
 			continue
 		}
-		if o := e.outcome.owner(); o == "" || owners[o] {
+		if o := e.outcome.Fence.Owner; o == "" || owners[o] {
 			return fmt.Errorf("owner %q of token %d is not unique", o, e.outcome.Fence.Token)
 		}
-		owners[e.outcome.owner()] = true
+		owners[e.outcome.Fence.Owner] = true
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package dlocktest
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ type HistoryClient struct {
 	id    int
 	s     dlock.Semaphore
 	cond  dlock.Cond // nil but for Cond
-	share bool       // owners of fencing tokens do not name grants
+	share bool       // readers share keys
 }
 
 // Acquire takes n permits of key, and waits for them.
@@ -94,10 +93,7 @@ func (c *HistoryClient) taken(e *event, lease *dlock.Lease, err error) (*History
 // granted ends e with lease.
 func (c *HistoryClient) granted(e *event, lease *dlock.Lease) *HistoryLease {
 	o := Outcome{Result: Done, Fence: lease.Fence()}
-	if c.share {
-		o.Share = "grant-" + strconv.Itoa(c.h.client())
-	}
-	l := &HistoryLease{Lease: lease, c: c, owner: o.owner()}
+	l := &HistoryLease{Lease: lease, c: c, owner: o.Fence.Owner}
 	c.h.end(e, o)
 	lease.OnEnd(func(error) {
 		if errors.Is(lease.Err(), dlock.ErrLost) {

@@ -17,98 +17,57 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// read is a reader that gets the fencing token of another grant.
-func read(share, owner string, token uint64) dlocktest.Outcome {
-	o := granted(owner, token)
-	o.Share = share
-	return o
-}
-
-func TestRWModelOwnFences(t *testing.T) {
+func TestRWModel(t *testing.T) {
 	const writer, reader = dlocktest.RWPermits, 1
-	judge(t, dlocktest.RWModelOwnFences(), []handmade{
-		{"readers have fences in any order", porcupine.Ok, []porcupine.Operation{
+	judge(t, dlocktest.RWModel(), []handmade{
+		{"readers have fences in any order, and a later writer a greater one", porcupine.Ok, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
-			op(1, 40, 50, try(reader), read("r1", "x", 3)),
-			op(2, 60, 70, try(reader), read("r2", "y", 2)),
+			op(1, 40, 50, try(reader), granted("r1", 3)),
+			op(2, 60, 70, try(reader), granted("r2", 2)),
+			op(3, 72, 73, try(writer), ended(dlocktest.Refused)),
+			op(1, 75, 80, release("r1"), ended(dlocktest.Done)),
+			op(2, 75, 80, release("r2"), ended(dlocktest.Done)),
+			op(3, 85, 90, try(writer), granted("b", 4)),
 		}},
 		{"a reader with the fence of the writer before", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
-			op(1, 40, 50, try(reader), read("r1", "a", 1)),
+			op(1, 40, 50, try(reader), granted("r1", 1)),
 		}},
 		{"a writer with a fence below that of a reader before", porcupine.Illegal, []porcupine.Operation{
-			op(1, 0, 10, try(reader), read("r1", "x", 3)),
+			op(1, 0, 10, try(reader), granted("r1", 3)),
 			op(1, 20, 30, release("r1"), ended(dlocktest.Done)),
 			op(0, 40, 50, try(writer), granted("a", 2)),
 		}},
 		{"a writer alongside a reader", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(reader), read("r1", "x", 1)),
-			op(1, 20, 30, try(writer), granted("a", 2)),
-		}},
-	})
-}
-
-func TestRWModel(t *testing.T) {
-	const writer, reader = dlocktest.RWPermits, 1
-	judge(t, dlocktest.RWModel(), []handmade{
-		{"readers share the fence of the writer before", porcupine.Ok, []porcupine.Operation{
-			op(0, 0, 10, try(writer), granted("a", 1)),
-			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
-			op(1, 40, 50, try(reader), read("r1", "a", 1)),
-			op(2, 41, 51, try(reader), read("r2", "a", 1)),
-			op(3, 52, 53, try(writer), ended(dlocktest.Refused)),
-			op(1, 60, 70, release("r1"), ended(dlocktest.Done)),
-			op(2, 60, 70, release("r2"), ended(dlocktest.Done)),
-			op(3, 80, 90, try(writer), granted("b", 2)),
-		}},
-		{"a writer alongside a reader", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(reader), read("r1", "r", 1)),
+			op(0, 0, 10, try(reader), granted("r1", 1)),
 			op(1, 20, 30, try(writer), granted("a", 2)),
 		}},
 		{"a writer alongside a reader that has expired", porcupine.Ok, []porcupine.Operation{
-			op(0, 0, 10, try(reader), read("r1", "r", 1)),
+			op(0, 0, 10, try(reader), granted("r1", 1)),
 			op(9, 11, open, expire("r1"), ended(dlocktest.Unknown)),
 			op(1, 20, 30, try(writer), granted("a", 2)),
 			op(0, 40, 50, release("r1"), ended(dlocktest.Lost)),
 		}},
 		{"a reader alongside a writer", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
-			op(1, 20, 30, try(reader), read("r1", "a", 1)),
+			op(1, 20, 30, try(reader), granted("r1", 2)),
 		}},
 		{"a writer with the fence of before", porcupine.Illegal, []porcupine.Operation{
 			op(0, 0, 10, try(writer), granted("a", 1)),
 			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
 			op(1, 40, 50, try(writer), granted("b", 1)),
 		}},
-		{"a reader with another fence", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(writer), granted("a", 1)),
-			op(0, 20, 30, release("a"), ended(dlocktest.Done)),
-			op(1, 40, 50, try(reader), read("r1", "x", 2)),
-		}},
-		{"readers share a new fence after a writer that has expired", porcupine.Ok, []porcupine.Operation{
-			op(0, 0, 10, try(writer), granted("a", 1)),
-			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
-			op(0, 20, 30, release("a"), ended(dlocktest.Lost)),
-			op(1, 40, 50, try(reader), read("r1", "x", 2)),
-			op(2, 60, 70, try(reader), read("r2", "x", 2)),
-		}},
-		{"a second reader with a new fence after a writer that has expired", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(writer), granted("a", 1)),
-			op(9, 11, open, expire("a"), ended(dlocktest.Unknown)),
-			op(1, 40, 50, try(reader), read("r1", "x", 2)),
-			op(2, 60, 70, try(reader), read("r2", "y", 3)),
-		}},
 		{"a reader is refused what is free", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(reader), read("r1", "r", 1)),
+			op(0, 0, 10, try(reader), granted("r1", 1)),
 			op(1, 20, 30, try(reader), ended(dlocktest.Refused)),
 		}},
 		{"a release of one reader frees no other", porcupine.Illegal, []porcupine.Operation{
-			op(0, 0, 10, try(reader), read("r1", "r", 1)),
-			op(1, 0, 10, try(reader), read("r2", "r", 1)),
+			op(0, 0, 10, try(reader), granted("r1", 1)),
+			op(1, 0, 10, try(reader), granted("r2", 2)),
 			op(0, 20, 30, release("r1"), ended(dlocktest.Done)),
-			op(0, 40, 50, try(writer), granted("a", 2)),
+			op(0, 40, 50, try(writer), granted("a", 3)),
 		}},
 	})
 }
@@ -162,7 +121,7 @@ func TestRWMutexHistory(t *testing.T) {
 		}
 		load.Run(t.Context(), clients(8, func() *dlocktest.HistoryClient { return h.RW(l) })...)
 	})
-	h.Check(t, dlocktest.RWModelOwnFences())
+	h.Check(t, dlocktest.RWModel())
 	h.CheckFences(t)
 	if h.Disruptions() != 0 {
 		t.Errorf("%d doubts without a fault", h.Disruptions())

@@ -1,7 +1,6 @@
 package dlocktest
 
 import (
-	"cmp"
 	"fmt"
 	"hash/maphash"
 
@@ -56,13 +55,9 @@ const (
 type Outcome struct {
 	Result Result
 	Fence  dlock.Fence // of a grant
-	Share  string      // names a grant whose fencing token has the owner of another one
 	// Queued says that others were waiting, for which a refusal needs no other reason.
 	Queued bool
 }
-
-// owner names the grant that o is.
-func (o Outcome) owner() string { return cmp.Or(o.Share, o.Fence.Owner) }
 
 // lockState is the state of the fenced lock.
 //
@@ -199,7 +194,7 @@ func describe(input, output any) string {
 	}
 	text += ": " + string(o.Result)
 	if o.Fence.Owner != "" {
-		text += fmt.Sprintf(" %s token %d", short(o.owner()), o.Fence.Token)
+		text += fmt.Sprintf(" %s token %d", short(o.Fence.Owner), o.Fence.Token)
 	}
 	if o.Queued {
 		text += " (others wait)"

@@ -34,7 +34,7 @@ func (s condState) step(c Call, o Outcome, spurious bool) (legal bool, next cond
 		return legal && o.Result == Done, s
 	case OpWake:
 		var woken bool
-		me := o.owner()
+		me := o.Fence.Owner
 		s.awake, woken = without(s.awake, me)
 		if !woken && spurious {
 			s.asleep, woken = without(s.asleep, me)

@@ -26,15 +26,6 @@ type RWHarness struct {
 	// FIFO says that readers and writers are served in the order of arrival.
 	FIFO bool
 
-	// SharedFence says that readers have the fencing token of the last writer.
-	SharedFence bool
-
-	// Reentrant says that the context of a lease makes its user the holder.
-	Reentrant bool
-
-	// NoReentry returns a client without reentrancy. Nil: it cannot be turned off.
-	NoReentry func(t testing.TB) dlock.RWLocker
-
 	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
 	Capped func(t testing.TB, limit time.Duration) dlock.RWLocker
 
@@ -66,13 +57,10 @@ func rwCases() []caseOf[RWHarness] {
 		{"CancelledWriterLeavesNothing", cancelledWriter},
 		{"CancelledWaiterPassesItsGrantOn", cancelledRWWaiter},
 		{"WriterGetsNewFence", writerGetsNewFence},
-		{"ReadersShareTheFence", readersShareTheFence},
 		{"ArrivalOrder", arrivalOrder},
 		{"WritersInOrder", writersInOrder},
 		{"WriterIsNotStarvedByReaders", isNotStarved(true)},
 		{"ReadersAreNotStarvedByWriters", isNotStarved(false)},
-		{"NestedReaderWaitsForNobody", nestedReader},
-		{"WriterMayRead", writerMayRead},
 		{"KeepsAlive", rwKeepsAlive},
 		{"LateReaderIsHarmless", isLate(false)},
 		{"LateWriterIsHarmless", isLate(true)},
@@ -80,8 +68,6 @@ func rwCases() []caseOf[RWHarness] {
 		{"DeadWriterDoesNotBlockTheReadersForever", deadWriter},
 		{"DeadWaiterDoesNotBlockTheReadersForever", deadWaiter},
 		{"BlackHoleIsReportedBeforeTheNextGrant", rwBlackHole},
-		{"InspectTells", rwInspectTells},
-		{"ForceReleaseIsTold", rwForceRelease},
 		{"MutualExclusion", rwMutualExclusion},
 		{"WaitersLeaveNothing", rwWaitersLeaveNothing},
 	}
@@ -98,15 +84,12 @@ func (h RWHarness) locker(write bool) Harness {
 	one := func(t testing.TB, l dlock.RWLocker) dlock.Locker { return tracked{own(l).(dlock.RWLocker), t} }
 	l := Harness{
 		New: func(t testing.TB) dlock.Locker { return one(t, h.New(t)) },
-		TTL: h.TTL, Expire: h.Expire, Reentrant: h.Reentrant, Answers: h.Answers, waiters: h.Waiting,
+		TTL: h.TTL, Expire: h.Expire, Answers: h.Answers, waiters: h.Waiting,
 		Behind: through(h.Behind, one),
 		as: func(l dlock.Locker) dlock.Locker {
 			own := l.(tracked)
 			return tracked{side(own.Locker.(dlock.RWLocker), write), own.t}
 		},
-	}
-	if h.NoReentry != nil {
-		l.NoReentry = func(t testing.TB) dlock.Locker { return one(t, h.NoReentry(t)) }
 	}
 	if h.Capped != nil {
 		l.Capped = func(t testing.TB, limit time.Duration) dlock.Locker { return one(t, h.Capped(t, limit)) }

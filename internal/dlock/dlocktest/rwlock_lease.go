@@ -21,7 +21,7 @@ func writerGetsNewFence(ctx context.Context, t testing.TB, h RWHarness, key stri
 		if write && (f.Token == last.Token || f.Owner == last.Owner) {
 			testbedtest.Final(t, "a writer's fence %+v follows %+v", f, last)
 		}
-		if write || h.SharedFence {
+		if write {
 			last = f
 		}
 		release(ctx, t, lease)
@@ -38,36 +38,6 @@ func writerGetsNewFence(ctx context.Context, t testing.TB, h RWHarness, key stri
 		}
 	}
 	release(ctx, t, lease)
-}
-
-// readersShareTheFence has readers follow a writer, and share what it left behind.
-func readersShareTheFence(ctx context.Context, t testing.TB, h RWHarness, key string) {
-	need(t, h.SharedFence, "the backend gives readers fences of their own")
-	fresh := []*dlock.Lease{rwTake(ctx, t, h, key, false), rwTake(ctx, t, h, key, false)}
-	if a, b := fresh[0].Fence(), fresh[1].Fence(); a != b || a.Owner == "" {
-		t.Errorf("readers of a new key have the fences %+v and %+v", a, b)
-	}
-	for _, lease := range fresh {
-		release(ctx, t, lease)
-	}
-	writer := rwTake(ctx, t, h, key, true)
-	if !writer.Fence().Passes(fresh[0].Fence()) {
-		testbedtest.Final(t, "a writer's fence %+v follows that of readers %+v", writer.Fence(), fresh[0].Fence())
-	}
-	r1, r2 := h.wait(ctx, t, key, "R1", false, 1), h.wait(ctx, t, key, "R2", false, 2)
-	release(ctx, t, writer)
-	readers := append(h.in(t, r1, r2), rwTake(ctx, t, h, key, false))
-	for _, lease := range readers {
-		if lease.Fence() != writer.Fence() {
-			t.Errorf("a reader has the fence %+v, the last writer had %+v", lease.Fence(), writer.Fence())
-		}
-		release(ctx, t, lease)
-	}
-	next := rwTake(ctx, t, h, key, true)
-	if writer.Fence().Passes(next.Fence()) || !next.Fence().Passes(writer.Fence()) {
-		t.Errorf("the fence %+v of a writer does not outdo that of earlier readers, %+v", next.Fence(), writer.Fence())
-	}
-	release(ctx, t, next)
 }
 
 func rwKeepsAlive(ctx context.Context, t testing.TB, h RWHarness, key string) {
@@ -92,9 +62,6 @@ func isLate(write bool) func(ctx context.Context, t testing.TB, h RWHarness, key
 		wantErr(t, late.Release(ctx), dlock.ErrLost)
 		rwWantHeld(ctx, t, h, key, !write)
 		wantErr(t, holder.Err(), nil)
-		if h.SharedFence && late.Fence().Passes(holder.Fence()) {
-			t.Errorf("a resource with the fence %+v would let in what is late, %+v", holder.Fence(), late.Fence())
-		}
 		release(ctx, t, holder)
 	}
 }

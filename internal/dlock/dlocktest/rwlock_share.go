@@ -116,7 +116,7 @@ func rwMutualExclusion(ctx context.Context, t testing.TB, h RWHarness, key strin
 		if writers.Load() != 0 {
 			t.Error("a reader is alongside a writer")
 		}
-		if h.SharedFence && f.Token < accepted.Token || n < 0 {
+		if f == accepted || n < 0 {
 			return dlock.ErrFenced
 		}
 		pause(ctx, rand.N(h.TTL/1000))

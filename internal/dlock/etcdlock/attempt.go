@@ -14,8 +14,8 @@ import (
 )
 
 // acquire takes key, or waits in its queue.
-func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
-	p, answer, err := s.enter(ctx, key, kind, entering)
+func (s *store) acquire(ctx context.Context, key string, backend any) (*dlock.Lease, error) {
+	p, answer, err := s.enter(ctx, key, entering)
 	if err != nil {
 		return nil, err
 	}
@@ -37,16 +37,15 @@ func (s *store) acquire(ctx context.Context, key, kind string, backend any) (*dl
 
 // tryAcquire takes key if nobody is in the way. It writes nothing before it knows
 // that, but the lease.
-func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (*dlock.Lease, error) {
-	ahead := s.keys.ahead(key, kind)
-	others, err := s.read(ctx, anyOf(ahead))
+func (s *store) tryAcquire(ctx context.Context, key string, backend any) (*dlock.Lease, error) {
+	others, err := s.read(ctx, anyOf(s.keys.queue(key)))
 	if err != nil {
 		return nil, s.failed(ctx, nil, err)
 	}
 	if len(others.Kvs) > 0 {
 		return nil, dlock.ErrHeld
 	}
-	p, answer, err := s.enter(ctx, key, kind, ifFree)
+	p, answer, err := s.enter(ctx, key, ifFree)
 	switch {
 	case err != nil:
 		return nil, err
@@ -60,19 +59,19 @@ func (s *store) tryAcquire(ctx context.Context, key, kind string, backend any) (
 
 // enter has take run for a new place, under a lease of the pool or a new one. A lease of
 // the pool that somebody has revoked meanwhile is replaced: nothing was written under it.
-func (s *store) enter(ctx context.Context, key, kind string, take func(ahead, own string, id int64) *pb.TxnRequest) (*place, *pb.TxnResponse, error) {
+func (s *store) enter(ctx context.Context, key string, take func(queue, own string, id int64) *pb.TxnRequest) (*place, *pb.TxnResponse, error) {
 	t, pooled := s.pool.get()
 	for {
 		if !pooled {
 			t = newTenure()
 		}
-		p := s.newPlace(key, kind, t)
+		p := s.newPlace(key, t)
 		if !pooled {
 			if err := s.grant(ctx, t.id); err != nil {
 				return nil, nil, s.failed(ctx, p, err)
 			}
 		}
-		answer, err := s.txn(ctx, take(s.keys.ahead(key, kind), p.own, t.id))
+		answer, err := s.txn(ctx, take(s.keys.queue(key), p.own, t.id))
 		switch {
 		case pooled && isGone(err):
 			pooled = false

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Config is the configuration of a [Locker] or an [RW].
+// Config is the configuration of a [Locker].
 type Config struct {
 	// TTL is how long etcd keeps a grant that is not renewed: the time that a key
 	// stays locked after its holder has died. A live holder renews every TTL/3. It is
@@ -28,18 +28,18 @@ type Config struct {
 	NoReentry bool
 
 	// Prefix begins every key in etcd, and ends with a slash. Empty means
-	// "shop/locks/", for an RW "shop/rwlocks/".
+	// "shop/locks/".
 	Prefix string
 }
 
 // validate completes the configuration.
-func (cfg *Config) validate(prefix string) error {
+func (cfg *Config) validate() error {
 	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
 	if rest := cfg.TTL % time.Second; rest > 0 {
 		cfg.TTL += time.Second - rest
 	}
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
-	cfg.Prefix = cmp.Or(cfg.Prefix, prefix)
+	cfg.Prefix = cmp.Or(cfg.Prefix, "shop/locks/")
 	var errs []error
 	if cfg.TTL < time.Second {
 		errs = append(errs, fmt.Errorf("TTL %v is less than a second", cfg.TTL))

@@ -19,9 +19,6 @@ func TestConfigIsChecked(t *testing.T) {
 			if _, err := etcdlock.New(cli, cfg); err == nil {
 				t.Errorf("%s: New accepts it", name)
 			}
-			if _, err := etcdlock.NewRW(cli, cfg); err == nil {
-				t.Errorf("%s: NewRW accepts it", name)
-			}
 		}
 		for _, address := range []string{"", "127.0.0.1", "http://127.0.0.1:2379", "u:%zz@127.0.0.1:2379"} {
 			if _, err := etcdlock.NewClient(address); err == nil || strings.Contains(err.Error(), "zz") {

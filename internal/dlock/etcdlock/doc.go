@@ -1,5 +1,5 @@
 // Package etcdlock implements [dlock.Locker] on etcd. Each holder and each waiter has an etcd lease and one key under
-// it. A lock is granted in the order in which the keys were created. [RW] is a read/write lock on such a queue.
+// it. A lock is granted in the order in which the keys were created.
 //
 // # Data
 //

@@ -61,11 +61,11 @@ func TestQuorumLost(t *testing.T) {
 }
 
 // clustered runs histories on three members that are harmed one after the other.
-func clustered(t *testing.T, f func(t testing.TB, tr *trial, c *testbed.EtcdCluster)) {
+func clustered(t *testing.T, f func(t testing.TB, tr trial, c *testbed.EtcdCluster)) {
 	t.Helper()
 	faults := testbedtest.Size(1, 6)
 	cfg := dlocktest.TrialConfig{Keys: 3, Faulty: true, Unnoticed: faults == 1}
-	histories(t, cfg, true, func(t testing.TB, tr *trial) {
+	histories(t, cfg, func(t testing.TB, tr trial) {
 		c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
 		tr.Load.Hold, tr.Least = ttl/5, 20
 		clients := tr.clients(t, 6, strings.Join(c.Addrs(), ","))
@@ -84,7 +84,7 @@ func clustered(t *testing.T, f func(t testing.TB, tr *trial, c *testbed.EtcdClus
 // that: holders lose their locks and are notified, and their fencing tokens are out of date.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Pause)
 		dlocktest.Pace(t, tr.Between(ttl/3, 2*ttl))
@@ -138,7 +138,7 @@ func TestHolderIsNotifiedOfALossUnderAFormerLeader(t *testing.T) {
 // TestHistoryOfKilledLeaders kills the leader, which restarts with its data.
 func TestHistoryOfKilledLeaders(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr trial, c *testbed.EtcdCluster) {
 		old := leader(t, c)
 		harm(t, old.Kill)
 		dlocktest.Pace(t, tr.Between(0, ttl))
@@ -149,7 +149,7 @@ func TestHistoryOfKilledLeaders(t *testing.T) {
 // TestHistoryOfLostQuorums stops two of three members for longer than a TTL.
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
-	clustered(t, func(t testing.TB, tr *trial, c *testbed.EtcdCluster) {
+	clustered(t, func(t testing.TB, tr trial, c *testbed.EtcdCluster) {
 		paused := c.Members()[1:]
 		for _, e := range paused {
 			harm(t, e.Pause)

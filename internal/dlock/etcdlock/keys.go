@@ -13,19 +13,6 @@ import (
 	"example.com/shop/internal/dlock"
 )
 
-// The prefixes of all keys in etcd.
-const (
-	defaultPrefix = "shop/locks/"
-	rwPrefix      = "shop/rwlocks/"
-)
-
-// The kinds of a key, which are part of its name. A key of a [Locker] has none.
-const (
-	exclusive = ""
-	reading   = "r/"
-	writing   = "w/"
-)
-
 // keys names all that is written.
 type keys struct{ prefix string }
 
@@ -34,31 +21,17 @@ type keys struct{ prefix string }
 func (k keys) queue(key string) string { return k.prefix + url.PathEscape(key) + "/" }
 
 // own is the name of one holder or waiter.
-func (k keys) own(key, kind, owner string) string { return k.queue(key) + kind + owner }
-
-// ahead begins the names of those for whom a newcomer of kind has to wait.
-func (k keys) ahead(key, kind string) string {
-	if kind == reading {
-		return k.queue(key) + writing
-	}
-	return k.queue(key)
-}
+func (k keys) own(key, owner string) string { return k.queue(key) + owner }
 
 // forced is where an owner finds out that it was force-released. No key is empty, so no
 // queue begins like that.
 func (k keys) forced(owner string) string { return k.prefix + "/" + owner }
 
-// kindOf returns the kind and the owner in a name of the queue of key.
-func (k keys) kindOf(key, own string) (kind, owner string) {
-	rest := strings.TrimPrefix(own, k.queue(key))
-	if at := strings.LastIndexByte(rest, '/'); at >= 0 {
-		return rest[:at+1], rest[at+1:]
-	}
-	return exclusive, rest
-}
+// ownerIn returns the owner in a name of the queue of key.
+func (k keys) ownerIn(key, own string) string { return strings.TrimPrefix(own, k.queue(key)) }
 
 // held is the name of what a grant holds.
-func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Kind, h.Fence.Owner) }
+func (k keys) held(h dlock.Held) string { return k.own(h.Key, h.Fence.Owner) }
 
 func end(prefix string) []byte { return []byte(clientv3.GetPrefixRangeEnd(prefix)) }
 

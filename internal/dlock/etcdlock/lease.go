@@ -166,7 +166,7 @@ func (p *place) release(ctx context.Context) error {
 func (p *place) keep(ctx context.Context, backend any) {
 	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, dlock.Grant{
-		Key: h.Key, Kind: h.Kind, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, // granted begins MaxHold
+		Key: h.Key, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, // granted begins MaxHold
 		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
 		Release: p.release,
 		Abandon: func() {

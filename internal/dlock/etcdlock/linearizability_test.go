@@ -7,86 +7,44 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// contender is something to be taken and released, whose history is checked.
-type contender struct {
-	name   string
-	queue  func(key string) string
-	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
-	open   func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient
-}
+// trial is one history of a lock.
+type trial struct{ *dlocktest.Trial }
 
-// contenders run through every history of this package.
-func contenders() []contender {
-	return []contender{{
-		name: "lock", queue: lockQueue,
-		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
-		open: func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
-			return h.Locker(locker(t, cli))
-		},
-	}, {
-		name: "rw", queue: rwQueue,
-		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig {
-			model := dlocktest.RWModelOwnFences()
-			cfg.Model = &model
-			return cfg
-		},
-		open: func(t testing.TB, h *dlocktest.History, cli *clientv3.Client) *dlocktest.HistoryClient {
-			return h.RW(rwLocker(t, cli, etcdlock.Config{}))
-		},
-	}}
-}
-
-// trial is one history of a contender.
-type trial struct {
-	contender
-	*dlocktest.Trial
-}
-
-// histories runs a trial for each contender, but if it is long for one.
-func histories(t *testing.T, cfg dlocktest.TrialConfig, long bool, f func(t testing.TB, tr *trial)) {
+// histories runs a trial.
+func histories(t *testing.T, cfg dlocktest.TrialConfig, f func(t testing.TB, tr trial)) {
 	t.Helper()
 	cfg.TTL = ttl
 	cfg.Limit = time.Duration(testbedtest.Size(1, 5)) * time.Minute // the load outlasts the faults
-	for _, c := range contenders() {
-		t.Run(c.name, func(t *testing.T) {
-			if long && c.name == "rw" { // the lock goes through the same
-				testbedtest.FullSize(t)
-			}
-			t.Parallel()
-			testbedtest.Steady(t, func(t testing.TB) {
-				dlocktest.RunTrial(t, c.config(cfg), func(t testing.TB, own *dlocktest.Trial) {
-					if c.name == "rw" {
-						own.Load.Permits = dlocktest.RWPermits
-					}
-					f(t, &trial{c, own})
-				})
-			})
-		})
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) { f(t, trial{own}) })
+	})
+}
+
+func (tr trial) open(t testing.TB, cli *clientv3.Client) *dlocktest.HistoryClient {
+	return tr.Locker(locker(t, cli))
 }
 
 // clients opens n clients, each with connections of its own.
-func (tr *trial) clients(t testing.TB, n int, addr string) []*dlocktest.HistoryClient {
+func (tr trial) clients(t testing.TB, n int, addr string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
-		all[i] = tr.open(t, tr.History, client(t, addr))
+		all[i] = tr.open(t, client(t, addr))
 	}
 	return all
 }
 
 // proxied opens n clients behind a proxy each.
-func (tr *trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (tr trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
 		proxies[i] = testbedtest.StartProxy(t, addr)
-		clients[i] = tr.open(t, tr.History, client(t, proxies[i].Addr()))
+		clients[i] = tr.open(t, client(t, proxies[i].Addr()))
 	}
 	return clients, proxies
 }
@@ -100,7 +58,7 @@ func harm(t testing.TB, f func() error) {
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3}, false, func(t testing.TB, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3}, func(t testing.TB, tr trial) {
 		tr.WithoutFaults(t, tr.clients(t, 7, testbedtest.Etcd(t)), testbedtest.Size(40, 400), 2)
 	})
 }
@@ -109,7 +67,7 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // requests that take places or read queues: all of them have the prefix in them.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t testing.TB, tr trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		tr.LoseReplies(t, clients, proxies, testbedtest.Size(60, 600), func(n int, p *testbed.Proxy) {
 			pattern := "shop/"
@@ -126,7 +84,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // is in, whatever arrives late.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t testing.TB, tr trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.Etcd(t))
 		var links [][]*testbed.Proxy
 		for _, p := range proxies {
@@ -140,14 +98,14 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // their keys.
 func TestHistoryOfRevokedLeases(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, false, func(t testing.TB, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t testing.TB, tr trial) {
 		addr := testbedtest.Etcd(t)
 		admin := client(t, addr)
 		tr.Load.Hold = ttl / 10
 		tr.During(t, tr.clients(t, 6, addr), func() {
 			for i := range testbedtest.Size(24, 100) { // the search for an order is exponential: of some 60 with 40 one took over two minutes
 				dlocktest.Pace(t, tr.Between(5*time.Millisecond, 60*time.Millisecond))
-				in := inOrder(t, admin, tr.queue(tr.Load.Keys[tr.Random.IntN(3)])).Kvs
+				in := inOrder(t, admin, lockQueue(tr.Load.Keys[tr.Random.IntN(3)])).Kvs
 				if len(in) == 0 {
 					continue
 				}
@@ -167,7 +125,7 @@ func TestHistoryOfRevokedLeases(t *testing.T) {
 // TestHistoryOfRestarts kills the server again and again, and it restarts with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
-	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, true, func(t testing.TB, tr *trial) {
+	histories(t, dlocktest.TrialConfig{Keys: 3, Faulty: true}, func(t testing.TB, tr trial) {
 		server := testbedtest.StartEtcd(t, testbed.EtcdConfig{})
 		tr.Load.Hold = ttl / 10
 		tr.During(t, tr.clients(t, 5, server.Addr()), func() {

@@ -29,7 +29,7 @@ var (
 
 // New returns a Locker on cli, which it does not close.
 func New(cli *clientv3.Client, cfg Config) (*Locker, error) {
-	if err := cfg.validate(defaultPrefix); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, fmt.Errorf("etcdlock: %w", err)
 	}
 	return &Locker{s: newStore(cli, cfg)}, nil
@@ -41,7 +41,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return named(key)(l.s.acquire(ctx, key, exclusive, l))
+	return named(key)(l.s.acquire(ctx, key, l))
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.
@@ -49,7 +49,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return named(key)(l.s.tryAcquire(ctx, key, exclusive, l))
+	return named(key)(l.s.tryAcquire(ctx, key, l))
 }
 
 // AcquireAll implements [dlock.MultiLocker]. It waits for one key after the other.

@@ -26,7 +26,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
 		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
-			tr, addr := &trial{contenders()[0], own}, testbedtest.Etcd(t)
+			tr, addr := trial{own}, testbedtest.Etcd(t)
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
 			tr.PauseHolder(t, far, tr.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})

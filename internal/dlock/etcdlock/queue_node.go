@@ -11,8 +11,8 @@ import (
 
 // place is one holder or waiter: a lease of etcd, and a key under it.
 type place struct {
-	s         *store
-	key, kind string
+	s   *store
+	key string
 	tenure
 	owner    string
 	own      string // the key in etcd
@@ -27,15 +27,15 @@ type place struct {
 	timers []*time.Timer // that run until then
 }
 
-func (s *store) newPlace(key, kind string, t tenure) *place {
-	p := &place{s: s, key: key, kind: kind, tenure: t, owner: ownerOf(t)}
-	p.own = s.keys.own(key, kind, p.owner)
+func (s *store) newPlace(key string, t tenure) *place {
+	p := &place{s: s, key: key, tenure: t, owner: ownerOf(t)}
+	p.own = s.keys.own(key, p.owner)
 	p.watch = &watch{key: p.own, onEvent: p.onEvent}
 	return p
 }
 
 func (p *place) held() dlock.Held {
-	return dlock.Held{Key: p.key, Kind: p.kind, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
+	return dlock.Held{Key: p.key, Fence: dlock.Fence{Token: tokenOf(p.revision), Owner: p.owner}}
 }
 
 // tokenOf returns the fencing token of the grant whose key was created at revision. Earlier releases gave a grant 16

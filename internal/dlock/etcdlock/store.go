@@ -14,7 +14,7 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// store is what a [Locker] and an [RW] have in common.
+// store is what a [Locker] does with etcd.
 type store struct {
 	cfg      Config
 	keys     keys

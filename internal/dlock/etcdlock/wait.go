@@ -127,7 +127,7 @@ func (w *wait) turn(ctx context.Context, why cause) (bool, error) {
 // the lease is considered valid.
 func (w *wait) poll(ctx context.Context, received int64, local bool) (again, done bool, err error) {
 	ask := func(local bool) (*pb.TxnResponse, error) {
-		return w.s.txn(ctx, whoIsLeft(w.s.keys.ahead(w.key, w.kind), w.own, w.next.key, w.revision, local))
+		return w.s.txn(ctx, whoIsLeft(w.s.keys.queue(w.key), w.own, w.next.key, w.revision, local))
 	}
 	answer, err := ask(local)
 	if err == nil && local && answer.Header.Revision < max(received, w.revision) {

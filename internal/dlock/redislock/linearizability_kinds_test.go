@@ -26,7 +26,7 @@ func everything() []contender {
 func readersAndWriters() contender {
 	return contender{
 		name: "rw", permits: dlocktest.RWPermits,
-		model: func(bool) porcupine.Model { return dlocktest.RWModelOwnFences() },
+		model: func(bool) porcupine.Model { return dlocktest.RWModel() },
 		open: func(t testing.TB, h *dlocktest.History, rdb redis.UniversalClient) *dlocktest.HistoryClient {
 			return h.RW(redistest.RW(t, rdb, redisrw.Config{}))
 		},

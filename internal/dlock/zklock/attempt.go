@@ -47,7 +47,7 @@ func (q *queue) enter(ctx context.Context, c claim) (*dlock.Lease, error) {
 
 // place creates a node, provided that the directory has that version.
 func (q *queue) place(ctx context.Context, c claim, version int32, list bool) (zookeeper.Node, error) {
-	n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: string(c.kind), List: list, ParentVersion: version})
+	n, err := q.s.CreateProtected(ctx, zookeeper.Protected{Dir: c.dir, Label: label, List: list, ParentVersion: version})
 	if err == nil {
 		q.uncontended.created(c, n)
 	}
@@ -97,7 +97,7 @@ func (q *queue) look(ctx context.Context, c claim) (was mark, free bool, err err
 	for {
 		names, stat, err := q.s.Children(ctx, c.dir)
 		if err == nil {
-			return mark{uint64(stat.Czxid), stat.Version}, !contended(names, c.kind), nil
+			return mark{uint64(stat.Czxid), stat.Version}, !contended(names), nil
 		}
 		if !errors.Is(err, zk.ErrNoNode) {
 			return mark{}, false, err

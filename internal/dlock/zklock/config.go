@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Config is the configuration of a [Locker] or an [RW]. How long a key stays locked
+// Config is the configuration of a [Locker]. How long a key stays locked
 // after its holder has died is the timeout of the session.
 type Config struct {
 	// MaxHold ends a lease that long after it was granted. 0 means no limit.
@@ -18,13 +18,13 @@ type Config struct {
 	NoReentry bool
 
 	// Prefix is the node below which the keys are, seen from the root of the
-	// session. Empty means "/locks" for a Locker and "/rwlocks" for an RW.
+	// session. Empty means "/locks".
 	Prefix string
 }
 
 // validate completes the configuration.
-func (cfg *Config) validate(prefix string) error {
-	cfg.Prefix = cmp.Or(cfg.Prefix, prefix)
+func (cfg *Config) validate() error {
+	cfg.Prefix = cmp.Or(cfg.Prefix, "/locks")
 	if !strings.HasPrefix(cfg.Prefix, "/") || strings.HasSuffix(cfg.Prefix, "/") {
 		return fmt.Errorf("zklock: prefix %q does not begin, or ends, with a slash", cfg.Prefix)
 	}

@@ -1,5 +1,4 @@
-// Package zklock implements [dlock.Locker] and [dlock.RWLocker] on ZooKeeper. It uses the session of package
-// zookeeper, one per process.
+// Package zklock implements [dlock.Locker] on ZooKeeper. It uses the session of package zookeeper, one per process.
 //
 // # Data
 //
@@ -9,7 +8,7 @@
 // ID is random, and new for every call of Acquire and TryAcquire. NNN is a number that ZooKeeper counts up; after
 // 2^31 it continues with the least number, and comparisons do the same (NumbersWrapAround). KEY is escaped. The node
 // with the first number holds the key. Each other node waits for the node before its own, and watches no other. Nodes
-// with other names are ignored (ForeignChildrenAreTolerated). [RW] describes its own nodes.
+// with other names are ignored (ForeignChildrenAreTolerated).
 //
 // The token is the number of the transaction that created the node (czxid), which the reply to the creation contains.
 // Transaction numbers grow over all keys, elections and restarts. So tokens need no stored counter, and the servers

@@ -18,10 +18,7 @@ import (
 // resumes, it still considers itself the leader.
 func TestHistoryWithPausedLeaders(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
-		if tr.name == "rw" { // the lock goes through the same
-			testbedtest.FullSize(t)
-		}
+	histories(t, true, func(t testing.TB, tr trial) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 		tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
 			for range testbedtest.Size(1, 5) {
@@ -50,7 +47,7 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 	testbedtest.Steady(t, func(t testing.TB) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, own *dlocktest.Trial) {
-			tr := &trial{contenders()[0], own}
+			tr := trial{own}
 			tr.Load.Permits, tr.Load.Hold = 1, ttl/30
 			tr.During(t, tr.clients(t, 5, servers.Addrs()...), func() {
 				for range testbedtest.Size(1, 5) {
@@ -86,7 +83,7 @@ func harm(t testing.TB, f func() error) {
 func TestHistoryOfPartedFollowers(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
+	histories(t, true, func(t testing.TB, tr trial) {
 		servers := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{})
 		var clients []*dlocktest.HistoryClient
 		for _, addr := range servers.Addrs() {

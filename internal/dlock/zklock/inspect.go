@@ -12,78 +12,53 @@ import (
 	"example.com/shop/internal/dlock/driver"
 )
 
-// inspect reports the holder, and how many wait. The caller passes the function that makes the holder's fencing token.
-func (q *queue) inspect(ctx context.Context, c claim, fence func(p place, zxid uint64) (dlock.Fence, error)) (dlock.State, error) {
-	for {
-		holders, waiters, err := q.holders(ctx, c)
-		if err != nil {
-			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", c.key, err)
-		}
-		state := dlock.State{Key: c.key, Waiters: waiters}
-		if len(holders) == 0 {
-			return state, nil
-		}
-		_, stat, err := q.s.Get(ctx, c.dir+"/"+holders[0].name)
-		if err == nil {
-			state.Fence, err = fence(holders[0], uint64(stat.Czxid))
-		}
-		if errors.Is(err, zk.ErrNoNode) { // it has just released
-			continue
-		}
-		if err != nil {
-			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", c.key, err)
-		}
-		state.Held, state.TTL = true, q.s.Timeout()
-		state.Since = time.UnixMilli(stat.Ctime)
-		return state, nil
+// places returns the nodes in the queue of key, the holder first.
+func (l *Locker) places(ctx context.Context, key string) ([]place, error) {
+	if err := driver.CheckKey(key); err != nil {
+		return nil, err
 	}
-}
-
-// force has the nodes of the holders deleted by evict.
-func (q *queue) force(ctx context.Context, c claim, evict func(p place, path string) error) error {
-	holders, _, err := q.holders(ctx, c)
-	for _, p := range holders {
-		if e := evict(p, c.dir+"/"+p.name); e != nil && !errors.Is(e, zk.ErrNoNode) {
-			err = errors.Join(err, e)
-		}
+	if err := l.queue.s.Sync(ctx); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		return fmt.Errorf("zklock: force release %q: %w", c.key, err)
+	names, _, err := l.queue.s.Children(ctx, l.dir(key))
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return nil, err
 	}
-	return nil
-}
-
-// holders returns the nodes that wait for no other node, and the number of the waiting ones.
-func (q *queue) holders(ctx context.Context, c claim) ([]place, int, error) {
-	if err := driver.CheckKey(c.key); err != nil {
-		return nil, 0, err
-	}
-	if err := q.s.Sync(ctx); err != nil {
-		return nil, 0, err
-	}
-	names, _, err := q.s.Children(ctx, c.dir)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, 0, nil
-	}
-	places := sorted(names)
-	n := min(1, len(places))
-	for n > 0 && n < len(places) && !places[n].kind.conflicts(places[0].kind) && !places[n].kind.conflicts(places[n-1].kind) {
-		n++
-	}
-	return places[:n], len(places) - n, err
+	return sorted(names), nil
 }
 
 // Inspect implements [dlock.Inspector].
 func (l *Locker) Inspect(ctx context.Context, key string) (dlock.State, error) {
-	return l.queue.inspect(ctx, claim{key: key, dir: l.dir(key)}, func(p place, zxid uint64) (dlock.Fence, error) {
-		return dlock.Fence{Token: zxid, Owner: p.id}, nil
-	})
+	for {
+		places, err := l.places(ctx, key)
+		if err == nil && len(places) == 0 {
+			return dlock.State{Key: key}, nil
+		}
+		var stat *zk.Stat
+		if err == nil {
+			_, stat, err = l.queue.s.Get(ctx, l.dir(key)+"/"+places[0].name)
+		}
+		switch {
+		case err == nil:
+			return dlock.State{
+				Key: key, Held: true, Fence: dlock.Fence{Token: uint64(stat.Czxid), Owner: places[0].id},
+				Since: time.UnixMilli(stat.Ctime), TTL: l.queue.s.Timeout(), Waiters: len(places) - 1,
+			}, nil
+		case !errors.Is(err, zk.ErrNoNode): // otherwise it has just released
+			return dlock.State{}, fmt.Errorf("zklock: inspect %q: %w", key, err)
+		}
+	}
 }
 
 // ForceRelease implements [dlock.ForceReleaser]. An operator who deletes the node of a holder by other means does the
 // same.
 func (l *Locker) ForceRelease(ctx context.Context, key string) error {
-	return l.queue.force(ctx, claim{key: key, dir: l.dir(key)}, func(_ place, path string) error {
-		return l.queue.s.Delete(ctx, path, -1)
-	})
+	places, err := l.places(ctx, key)
+	if err == nil && len(places) > 0 {
+		err = l.queue.s.Delete(ctx, l.dir(key)+"/"+places[0].name, -1)
+	}
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return fmt.Errorf("zklock: force release %q: %w", key, err)
+	}
+	return nil
 }

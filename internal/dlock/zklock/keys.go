@@ -8,38 +8,23 @@ import (
 	"strings"
 )
 
-// kind is what a node in a queue asks for.
-type kind string
+// label comes in the name of a node between its ID and its number.
+const label = "lease-"
 
-const (
-	kindLease kind = "lease-" // of a Locker
-	kindWrite kind = "write-" // of an RW
-	kindRead  kind = "read-"  // of an RW
-)
-
-// conflicts reports whether one has to wait for the other.
-func (k kind) conflicts(other kind) bool { return k != kindRead || other != kindRead }
-
-// place is a node of a queue, parsed from its name: ID-KINDNUMBER.
+// place is a node of a queue, parsed from its name: ID-lease-NUMBER.
 type place struct {
 	name, id string
-	kind     kind
 	number   int32
 }
 
 // parse returns false for a node that is none of a queue.
 func parse(name string) (place, bool) {
-	id, rest, ok := strings.Cut(name, "-")
+	id, digits, ok := strings.Cut(name, "-"+label)
 	if !ok || id == "" {
 		return place{}, false
 	}
-	for _, k := range []kind{kindLease, kindWrite, kindRead} {
-		if digits, ok := strings.CutPrefix(rest, string(k)); ok {
-			n, err := strconv.ParseInt(digits, 10, 32)
-			return place{name, id, k, int32(n)}, err == nil
-		}
-	}
-	return place{}, false
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return place{name, id, int32(n)}, err == nil
 }
 
 // before compares numbers that wrap around: ZooKeeper continues with the least number
@@ -82,7 +67,7 @@ func positionOf(names []string, id string) position {
 	s := position{found: own.id != ""}
 	var last place
 	for _, p := range places {
-		if !s.found || !p.before(own) || !own.kind.conflicts(p.kind) {
+		if !s.found || !p.before(own) {
 			continue
 		}
 		if s.ahead++; s.ahead == 1 || last.before(p) {
@@ -93,11 +78,11 @@ func positionOf(names []string, id string) position {
 	return s
 }
 
-// contended reports whether a new node of kind k would have to wait for one of names.
-func contended(names []string, k kind) bool {
+// contended reports whether a new node would have to wait for one of names.
+func contended(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		p, ok := parse(name)
-		return ok && k.conflicts(p.kind)
+		_, ok := parse(name)
+		return ok
 	})
 }
 

@@ -22,14 +22,6 @@ type grant struct {
 // grant makes n a lease. It returns errGone if n turns out to be gone.
 func (q *queue) grant(ctx context.Context, c claim, n zookeeper.Node, watched bool) (*dlock.Lease, error) {
 	g := &grant{claim: c, node: n, fence: dlock.Fence{Token: n.Zxid, Owner: n.ID}, watched: watched}
-	if q.admit != nil {
-		var err error
-		if g.fence, err = q.admit(ctx, c, n); errors.Is(err, zk.ErrNoNode) {
-			return nil, errGone
-		} else if err != nil {
-			return nil, err
-		}
-	}
 	sent := q.s.Confirmed()
 	if q.s.Epoch() != n.Epoch {
 		return nil, errGone
@@ -59,13 +51,8 @@ func (q *queue) forget(g *grant) {
 // changes before it is deleted. So the successor need not read the queue again.
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
-	var err error
-	if g.kind == kindRead { // other readers may be in
-		err = q.s.Delete(ctx, g.node.Path, -1)
-	} else {
-		q.free(g.node.Path)
-		err = q.s.Multi(ctx, zookeeper.SetOp(g.node.Path, []byte("released")), zookeeper.DeleteOp(g.node.Path))
-	}
+	q.free(g.node.Path)
+	err := q.s.Multi(ctx, zookeeper.SetOp(g.node.Path, []byte("released")), zookeeper.DeleteOp(g.node.Path))
 	switch {
 	case err == nil:
 		q.uncontended.released(g)
@@ -152,8 +139,7 @@ func (q *queue) watchOwn(ctx context.Context, n zookeeper.Node, gone func()) err
 		q.mu.Lock()
 		g := q.grants[n.ID]
 		q.mu.Unlock()
-		// Readers share a fencing token, by which the Renewer knows leases: they wait for it.
-		if g != nil && g.kind != kindRead {
+		if g != nil {
 			go q.renewer.Lose(g.fence.Owner, q.lost(g)) // it calls what its leases want to have called
 		}
 	})

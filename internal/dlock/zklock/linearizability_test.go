@@ -14,88 +14,52 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// contender is something to be taken and released, whose history is checked.
-type contender struct {
-	name   string
-	places string // is in every request that names a place of a queue
-	queue  func(key string) string
-	config func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig
-	open   func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient
-}
+// trial is one history of a lock.
+type trial struct{ *dlocktest.Trial }
 
-// contenders run through every history of this package.
-func contenders() []contender {
-	return []contender{{
-		name: "lock", places: "-lease-",
-		queue:  func(key string) string { return "/shop/locks/" + key },
-		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig { return cfg },
-		open: func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
-			return h.Locker(locker(t, session(t, addrs...), zklock.Config{}))
-		},
-	}, {
-		name: "rw", places: "/queue/",
-		queue: func(key string) string { return "/shop/rwlocks/" + key + "/queue" },
-		config: func(cfg dlocktest.TrialConfig) dlocktest.TrialConfig {
-			model := dlocktest.RWModel()
-			cfg.Model = &model
-			return cfg
-		},
-		open: func(t testing.TB, h *dlocktest.History, addrs ...string) *dlocktest.HistoryClient {
-			return h.RW(rwLocker(t, session(t, addrs...), zklock.Config{}))
-		},
-	}}
-}
-
-// trial is one history of a contender.
-type trial struct {
-	contender
-	*dlocktest.Trial
-}
-
-// histories runs a trial for each contender.
-func histories(t *testing.T, faulty bool, f func(t testing.TB, tr *trial)) {
+// histories runs a trial.
+func histories(t *testing.T, faulty bool, f func(t testing.TB, tr trial)) {
 	t.Helper()
-	for _, c := range contenders() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			testbedtest.Steady(t, func(t testing.TB) {
-				cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: faulty, Unnoticed: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
-				dlocktest.RunTrial(t, c.config(cfg), func(t testing.TB, tr *dlocktest.Trial) {
-					tr.Load.Permits = 1
-					if c.name == "rw" {
-						tr.Load.Permits = dlocktest.RWPermits
-					}
-					f(t, &trial{c, tr})
-				})
-			})
+	testbedtest.Steady(t, func(t testing.TB) {
+		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: faulty, Unnoticed: true, Limit: time.Duration(testbedtest.Size(1, 5)) * time.Minute}
+		dlocktest.RunTrial(t, cfg, func(t testing.TB, tr *dlocktest.Trial) {
+			tr.Load.Permits = 1
+			f(t, trial{tr})
 		})
-	}
+	})
 }
+
+func (tr trial) open(t testing.TB, addrs ...string) *dlocktest.HistoryClient {
+	return tr.Locker(locker(t, session(t, addrs...), zklock.Config{}))
+}
+
+// queueOf is the node of the queue of key.
+func queueOf(key string) string { return "/shop/locks/" + key }
 
 // clients opens n clients, each with a session of its own.
-func (tr *trial) clients(t testing.TB, n int, addrs ...string) []*dlocktest.HistoryClient {
+func (tr trial) clients(t testing.TB, n int, addrs ...string) []*dlocktest.HistoryClient {
 	t.Helper()
 	all := make([]*dlocktest.HistoryClient, n)
 	for i := range all {
-		all[i] = tr.open(t, tr.History, addrs...)
+		all[i] = tr.open(t, addrs...)
 	}
 	return all
 }
 
 // proxied opens n clients behind a proxy each.
-func (tr *trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
+func (tr trial) proxied(t testing.TB, n int, addr string) ([]*dlocktest.HistoryClient, []*testbed.Proxy) {
 	t.Helper()
 	clients, proxies := make([]*dlocktest.HistoryClient, n), make([]*testbed.Proxy, n)
 	for i := range n {
 		proxies[i] = testbedtest.StartProxy(t, addr)
-		clients[i] = tr.open(t, tr.History, proxies[i].Addr())
+		clients[i] = tr.open(t, proxies[i].Addr())
 	}
 	return clients, proxies
 }
 
 func TestHistoryWithoutFaults(t *testing.T) {
 	t.Parallel()
-	histories(t, false, func(t testing.TB, tr *trial) {
+	histories(t, false, func(t testing.TB, tr trial) {
 		tr.WithoutFaults(t, tr.clients(t, 6, testbedtest.ZooKeeper(t)), testbedtest.Size(60, 600), 2)
 	})
 }
@@ -103,9 +67,9 @@ func TestHistoryWithoutFaults(t *testing.T) {
 // TestHistoryOfLostReplies loses replies of every kind after the server has executed.
 func TestHistoryOfLostReplies(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
+	histories(t, true, func(t testing.TB, tr trial) {
 		clients, proxies := tr.proxied(t, 5, testbedtest.ZooKeeper(t))
-		tr.LoseReplies(t, clients, proxies, testbedtest.Size(40, 400), func(_ int, p *testbed.Proxy) { p.DropReply(tr.places) })
+		tr.LoseReplies(t, clients, proxies, testbedtest.Size(40, 400), func(_ int, p *testbed.Proxy) { p.DropReply("-lease-") })
 	})
 }
 
@@ -113,7 +77,7 @@ func TestHistoryOfLostReplies(t *testing.T) {
 // expire, which they are notified when they reconnect.
 func TestHistoryOfBlackHoles(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
+	histories(t, true, func(t testing.TB, tr trial) {
 		clients, proxies := tr.proxied(t, 4, testbedtest.ZooKeeper(t))
 		tr.Load.Hold = ttl / 10
 		tr.During(t, clients, func() {
@@ -133,17 +97,14 @@ func TestHistoryOfBlackHoles(t *testing.T) {
 // TestHistoryOfDeletedNodes has an administrator delete nodes of holders and waiters.
 func TestHistoryOfDeletedNodes(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
-		if tr.name == "rw" {
-			t.Skip("a reader that lost its node shares its fence with those who did not")
-		}
+	histories(t, true, func(t testing.TB, tr trial) {
 		addr := testbedtest.ZooKeeper(t)
 		admin := raw(t, addr)
 		tr.Load.Hold = ttl / 30
 		tr.During(t, tr.clients(t, 5, addr), func() {
 			for range testbedtest.Size(30, 100) { // more take the check minutes
 				dlocktest.Pace(t, tr.Between(0, ttl/30))
-				queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
+				queue := queueOf(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
 				names, _, err := admin.Children(queue)
 				if err != nil || len(names) == 0 {
 					continue
@@ -168,13 +129,13 @@ func TestHistoryOfExpiredSessions(t *testing.T) {
 		admin := raw(t, server.Addr())
 		cfg := dlocktest.TrialConfig{TTL: ttl, Keys: 3, Faulty: true, Limit: 5 * time.Minute}
 		dlocktest.RunTrial(t, cfg, func(t testing.TB, own *dlocktest.Trial) {
-			tr := &trial{contenders()[0], own}
+			tr := trial{own}
 			tr.Load.Permits, tr.Load.Hold = 1, ttl/30
 			expired, most := 0, testbedtest.Size(8, 80)
 			tr.During(t, tr.clients(t, 5, server.Addr()), func() {
 				for end := time.Now().Add(2 * time.Minute); expired < most && time.Now().Before(end); {
 					dlocktest.Pace(t, tr.Between(ttl/100, ttl/20))
-					queue := tr.queue(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
+					queue := queueOf(tr.Load.Keys[tr.Random.IntN(len(tr.Load.Keys))])
 					names, _, err := admin.Children(queue)
 					if err != nil || len(names) == 0 {
 						continue
@@ -201,7 +162,7 @@ func TestHistoryOfExpiredSessions(t *testing.T) {
 // TestHistoryOfRestarts kills the server, which restarts with its data.
 func TestHistoryOfRestarts(t *testing.T) {
 	t.Parallel()
-	histories(t, true, func(t testing.TB, tr *trial) {
+	histories(t, true, func(t testing.TB, tr trial) {
 		server := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{})
 		tr.During(t, tr.clients(t, 4, server.Addr()), func() {
 			for range testbedtest.Size(1, 10) {
@@ -239,7 +200,7 @@ func TestHistoryWithPausedHolders(t *testing.T) {
 		dlocktest.RunTrial(t, dlocktest.TrialConfig{TTL: ttl, Keys: 2, Faulty: true, Limit: 5 * time.Minute}, func(t testing.TB, tr *dlocktest.Trial) {
 			addr := testbedtest.ZooKeeper(t)
 			far := dlocktest.StartHolder(t, "TestHolderProcess", 8*ttl, holderServer+"="+addr)
-			own := &trial{contenders()[0], tr}
+			own := trial{tr}
 			tr.PauseHolder(t, far, own.clients(t, 2, addr), testbedtest.Size(1, 20))
 		})
 	})

@@ -24,7 +24,7 @@ var (
 // New returns a Locker on s, which it does not close. The end of s ends all leases: when s is
 // closed they are lost before their nodes are gone.
 func New(s *zookeeper.Session, cfg Config) (*Locker, error) {
-	if err := cfg.validate("/locks"); err != nil {
+	if err := cfg.validate(); err != nil {
 		return nil, err
 	}
 	return &Locker{queue: newQueue(s, cfg)}, nil
@@ -37,7 +37,7 @@ func (l *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.queue.acquire(ctx, claim{key: key, dir: l.dir(key), kind: kindLease, backend: l})
+	return l.queue.acquire(ctx, claim{key: key, dir: l.dir(key), backend: l})
 }
 
 // TryAcquire implements [dlock.Locker]. It does not overtake a queue.
@@ -45,7 +45,7 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 	if lease, err := driver.Enter(ctx, l, driver.CheckKey, key); lease != nil || err != nil {
 		return lease, err
 	}
-	return l.queue.try(ctx, claim{key: key, dir: l.dir(key), kind: kindLease, backend: l})
+	return l.queue.try(ctx, claim{key: key, dir: l.dir(key), backend: l})
 }
 
 // explain makes an error of the session one of dlock.

@@ -14,16 +14,11 @@ import (
 	"example.com/shop/internal/platform/zookeeper"
 )
 
-// queue is the common part of Locker and RW: nodes in a row, each of which waits for the last conflicting node before
-// it.
+// queue is what a [Locker] does with ZooKeeper: nodes in a row, each of which waits for the node before it.
 type queue struct {
 	s       *zookeeper.Session
 	cfg     Config
 	renewer *driver.Renewer
-
-	// admit completes a grant: it returns the fencing token of n, and may refuse with
-	// zk.ErrNoNode when n is gone. Nil: the fencing token is that of the node.
-	admit func(ctx context.Context, c claim, n zookeeper.Node) (dlock.Fence, error)
 
 	uncontended uncontended
 	confirms    singleflight.Group
@@ -36,7 +31,6 @@ type queue struct {
 // claim is one call of Acquire or TryAcquire.
 type claim struct {
 	key, dir string
-	kind     kind
 	backend  any
 }
 

@@ -53,10 +53,6 @@ func (u *uncontended) forget(dir string) {
 func (u *uncontended) created(c claim, n zookeeper.Node) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if c.kind == kindRead { // it need not be the first
-		delete(u.dirs, c.dir)
-		return
-	}
 	if u.dirs == nil || len(u.dirs) >= maxUncontended {
 		u.dirs = map[string]lastUse{}
 	}

@@ -184,9 +184,8 @@ func TestMulti(t *testing.T) {
 		d := dir(t)
 		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: d, Label: "x-", ParentVersion: -1})
 		check(t, err)
-		check(t, s.Multi(t.Context(), zookeeper.ExistsOp(n.Path), zookeeper.SetOp(d, []byte("one"))))
 		check(t, s.Multi(t.Context(), zookeeper.DeleteOp(n.Path), zookeeper.SetOp(d, []byte("two"))))
-		wantErr(t, s.Multi(t.Context(), zookeeper.ExistsOp(n.Path), zookeeper.SetOp(d, []byte("three"))), zk.ErrNoNode)
+		wantErr(t, s.Multi(t.Context(), zookeeper.SetOp(d, []byte("three")), zookeeper.DeleteOp(n.Path)), zk.ErrNoNode)
 		if data, _, err := s.Get(t.Context(), d); err != nil || string(data) != "two" {
 			t.Errorf("data %q, %v", data, err)
 		}

@@ -106,14 +106,6 @@ func SetOp(path string, data []byte) Op {
 	return Op{func(root string) any { return &zk.SetDataRequest{Path: root + path, Data: data, Version: -1} }}
 }
 
-// ExistsOp fails unless there is a node.
-func ExistsOp(path string) Op { return VersionOp(path, -1) }
-
-// VersionOp fails with zk.ErrBadVersion unless the data of a node have that version.
-func VersionOp(path string, version int32) Op {
-	return Op{func(root string) any { return &zk.CheckVersionRequest{Path: root + path, Version: version} }}
-}
-
 // DeleteOp deletes a node that has no children.
 func DeleteOp(path string) Op {
 	return Op{func(root string) any { return &zk.DeleteRequest{Path: root + path, Version: -1} }}
