@@ -29,7 +29,7 @@ var borders = map[string][]string{
 	"order":              slices.Concat(infrastructure, []string{module + "sqlstore", module + "httpapi", module + "identity", module + "events"}),
 	"stock":              slices.Concat(infrastructure, []string{module + "order", module + "sqlstore", module + "httpapi"}),
 	"platform/backoff":   slices.Concat(infrastructure, shop, []string{module}),
-	"events/broadcast":   slices.Concat(infrastructure, shop),
+	"events/broadcast":   shop,
 	"cluster":            slices.Concat(infrastructure, shop),
 	"dlock":              slices.Concat(infrastructure, shop),
 	"events":             slices.Concat(infrastructure, shop),

@@ -8,8 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/events/broadcast"
-	"example.com/shop/internal/events/broadcast/membus"
-	"example.com/shop/internal/events/broadcast/redisbus"
 	"example.com/shop/internal/httpapi"
 	"example.com/shop/internal/identity"
 	"example.com/shop/internal/platform/redisclient"
@@ -30,7 +28,12 @@ func openIdentity(ctx context.Context, c Config, rdb redis.UniversalClient, stor
 	if err != nil {
 		return nil, nil, err
 	}
-	bus, err := openBroadcast(rdb, log)
+	if rdb == nil { // no other process can notify this one
+		return known, func(context.Context) error { return nil }, nil
+	}
+	bus, err := broadcast.New(rdb, func(err error) {
+		log.WarnContext(ctx, "notification of revoked keys failed", slog.String("error", err.Error()))
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -38,13 +41,6 @@ func openIdentity(ctx context.Context, c Config, rdb redis.UniversalClient, stor
 		watchRevocations(ctx, known, bus.Subscribe(ctx, revokedTopic), log)
 		return nil
 	}, nil
-}
-
-func openBroadcast(rdb redis.UniversalClient, log *slog.Logger) (broadcast.Bus, error) {
-	if rdb == nil {
-		return new(membus.Bus), nil
-	}
-	return redisbus.New(rdb, func(err error) { log.Warn("notification of revoked keys failed", slog.String("error", err.Error())) })
 }
 
 // watchRevocations makes known read a revoked key again, and all keys after a notice, until the events end. If a
@@ -68,7 +64,7 @@ func NotifyRevoked(ctx context.Context, url, prefix string) error {
 		return err
 	}
 	defer rdb.Close()
-	bus, err := redisbus.New(rdb, func(error) {})
+	bus, err := broadcast.New(rdb, func(error) {})
 	if err != nil {
 		return err
 	}

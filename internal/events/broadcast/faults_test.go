@@ -1,4 +1,4 @@
-package redisbus_test
+package broadcast_test
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"example.com/shop/internal/events/broadcast/broadcasttest"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -26,7 +25,7 @@ func TestServerRestarts(t *testing.T) {
 		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 		var errs atomic.Int32
 		b := open(t, client(t, server.URL()), func(error) { errs.Add(1) })
-		w := broadcasttest.Publish(t, b, "topic").Watch(t, b)
+		w := numbers(t, b, "topic").watch(t, b)
 		restarts := testbedtest.Size(3, 20)
 		for range restarts {
 			if err := server.Kill(); err != nil {
@@ -36,8 +35,8 @@ func TestServerRestarts(t *testing.T) {
 			if err := server.Restart(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			w.Notice(t)
-			w.Message(t)
+			w.notice(t)
+			w.message(t)
 		}
 		if n := errs.Load(); int(n) != restarts {
 			t.Errorf("%d errors are reported for %d restarts", n, restarts)
@@ -53,8 +52,8 @@ func TestSilentNetwork(t *testing.T) {
 		proxy := testbedtest.StartProxy(t, server.Addr())
 		ended := make(chan error, 1)
 		behind := open(t, client(t, "redis://"+proxy.Addr()), func(err error) { ended <- err })
-		w := broadcasttest.Publish(t, open(t, client(t, server.URL()), ignore), "topic").Watch(t, behind)
-		w.Message(t)
+		w := numbers(t, open(t, client(t, server.URL()), ignore), "topic").watch(t, behind)
+		w.message(t)
 		proxy.BlackHole()
 		cut := time.Now()
 		if err := behind.Publish(t.Context(), "topic", "unknown"); err == nil || time.Since(cut) > time.Second+late {
@@ -71,8 +70,8 @@ func TestSilentNetwork(t *testing.T) {
 		if err := proxy.Pass(); err != nil {
 			t.Fatal(err)
 		}
-		w.Notice(t)
-		w.Message(t)
+		w.notice(t)
+		w.message(t)
 	})
 }
 
@@ -100,12 +99,12 @@ func TestBlockedSubscriberLosesItsConnection(t *testing.T) {
 			}
 		}()
 		<-blocked
-		other, payload := broadcasttest.Read(t, b, "topic"), strings.Repeat("x", 1<<18)
+		other, payload := read(t, b, "topic"), strings.Repeat("x", 1<<18)
 		testbedtest.Eventually(t, "the server ends the connection", func() bool {
 			if err := b.Publish(t.Context(), "topic", payload); err != nil {
 				t.Error(err)
 			}
-			if e := other.Next(t); e.Payload != payload {
+			if e := other.next(t); e.Payload != payload {
 				t.Errorf("the other subscription received %.80v", e)
 			}
 			const channel = "shop:broadcast:topic"
@@ -125,7 +124,7 @@ func TestRefusedSubscription(t *testing.T) {
 		if err := admin.Do(t.Context(), "ACL", "SETUSER", "mute", "on", "nopass", "~*", "&*", "+@all", "-subscribe").Err(); err != nil {
 			t.Fatal(err)
 		}
-		r := broadcasttest.Read(t, open(t, admin, ignore), "topic")
+		r := read(t, open(t, admin, ignore), "topic")
 		errs := make(chan error, 100)
 		mute := open(t, client(t, "redis://mute:any@"+server.Addr()), func(err error) { errs <- err })
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // several attempts
@@ -139,7 +138,7 @@ func TestRefusedSubscription(t *testing.T) {
 		if err := mute.Publish(t.Context(), "topic", "message"); err != nil {
 			t.Error(err)
 		}
-		if e := r.Next(t); e.Payload != "message" {
+		if e := r.next(t); e.Payload != "message" {
 			t.Errorf("received %+v", e)
 		}
 	})
@@ -175,13 +174,13 @@ func TestFailover(t *testing.T) {
 
 func failover(t *testing.T, url string, replace func(ctx context.Context) error) {
 	t.Helper()
-	w := broadcasttest.Publish(t, open(t, client(t, url), ignore), "topic").Watch(t, open(t, client(t, url), ignore))
-	w.Message(t)
+	w := numbers(t, open(t, client(t, url), ignore), "topic").watch(t, open(t, client(t, url), ignore))
+	w.message(t)
 	if err := replace(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.Notice(t)
-	w.Message(t)
+	w.notice(t)
+	w.message(t)
 }
 
 // The channel of go-redis hides that its connection was lost. A bus on the same client does not.
@@ -196,7 +195,7 @@ func TestChannelOfTheClientHidesLoss(t *testing.T) {
 		if _, err := sub.Receive(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		wrong, right := sub.Channel(), broadcasttest.Read(t, open(t, rdb, ignore), "topic")
+		wrong, right := sub.Channel(), read(t, open(t, rdb, ignore), "topic")
 		_, err := rdb.Pipelined(t.Context(), func(p redis.Pipeliner) error { // one request, so no subscription recovers in between
 			p.ClientKillByFilter(t.Context(), "TYPE", "pubsub")
 			return p.Publish(t.Context(), channel, "lost").Err()
@@ -218,7 +217,7 @@ func TestChannelOfTheClientHidesLoss(t *testing.T) {
 				return false
 			}
 		})
-		if e := right.Next(t); !e.Missed {
+		if e := right.next(t); !e.Missed {
 			t.Errorf("the bus received %q in place of a notice", e.Payload)
 		}
 	})

@@ -1,4 +1,4 @@
-package redisbus_test
+package broadcast_test
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/events/broadcast"
-	"example.com/shop/internal/events/broadcast/broadcasttest"
-	"example.com/shop/internal/events/broadcast/redisbus"
 	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -40,9 +38,9 @@ func client(t testing.TB, url string) redis.UniversalClient {
 }
 
 // open returns a bus that passes its errors to report.
-func open(t testing.TB, rdb redis.UniversalClient, report func(error)) *redisbus.Bus {
+func open(t testing.TB, rdb redis.UniversalClient, report func(error)) *broadcast.Bus {
 	t.Helper()
-	b, err := redisbus.New(rdb, report)
+	b, err := broadcast.New(rdb, report)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,15 +53,15 @@ func TestConformance(t *testing.T) {
 	t.Parallel()
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
-		broadcasttest.Run(t, harness(testbedtest.Redis(t)))
+		conform(t, testbedtest.Redis(t))
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
-		broadcasttest.Run(t, harness(sentinelURL(testbedtest.StartSentinel(t, testbed.SentinelConfig{}))))
+		conform(t, sentinelURL(testbedtest.StartSentinel(t, testbed.SentinelConfig{})))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		broadcasttest.Run(t, harness(clusterURL(testbedtest.StartCluster(t, testbed.ClusterConfig{}))))
+		conform(t, clusterURL(testbedtest.StartCluster(t, testbed.ClusterConfig{})))
 	})
 }
 
@@ -73,32 +71,29 @@ func sentinelURL(s *testbed.Sentinel) string {
 
 func clusterURL(c *testbed.Cluster) string { return "redis+cluster://" + strings.Join(c.Addrs(), ",") }
 
-// harness gives each bus a client of its own.
-func harness(url string) broadcasttest.Harness {
-	var connections sync.Map // by bus
-	return broadcasttest.Harness{
-		Open: func(t testing.TB, n int) (buses []broadcast.Bus) {
-			t.Helper()
-			for range n {
-				rdb, c := client(t, url), new(dialed)
-				if cluster, ok := rdb.(*redis.ClusterClient); ok {
-					cluster.OnNewNode(func(node *redis.Client) { node.AddHook(testbedtest.Dials(c.add)) })
-				} else {
-					rdb.AddHook(testbedtest.Dials(c.add))
-				}
-				b := open(t, rdb, ignore)
-				connections.Store(b, c)
-				buses = append(buses, b)
-			}
-			return buses
-		},
-		Interrupt: func(t testing.TB, b broadcast.Bus) {
-			t.Helper()
-			v, _ := connections.Load(b)
-			if c, ok := v.(*dialed); ok {
-				c.cut()
-			}
-		},
+// open returns n buses as n processes have them, each with a client of its own.
+func (h *harness) open(t testing.TB, n int) (buses []*broadcast.Bus) {
+	t.Helper()
+	for range n {
+		rdb, c := client(t, h.url), new(dialed)
+		if cluster, ok := rdb.(*redis.ClusterClient); ok {
+			cluster.OnNewNode(func(node *redis.Client) { node.AddHook(testbedtest.Dials(c.add)) })
+		} else {
+			rdb.AddHook(testbedtest.Dials(c.add))
+		}
+		b := open(t, rdb, ignore)
+		h.connections.Store(b, c)
+		buses = append(buses, b)
+	}
+	return buses
+}
+
+// interrupt cuts the connections of a bus.
+func (h *harness) interrupt(t testing.TB, b *broadcast.Bus) {
+	t.Helper()
+	v, _ := h.connections.Load(b)
+	if c, ok := v.(*dialed); ok {
+		c.cut()
 	}
 }
 
@@ -127,7 +122,7 @@ func TestNewRefusesAClientThatRepeats(t *testing.T) {
 	t.Parallel()
 	rdb := redis.NewClient(&redis.Options{})
 	defer rdb.Close()
-	if _, err := redisbus.New(rdb, ignore); err == nil {
+	if _, err := broadcast.New(rdb, ignore); err == nil {
 		t.Error("a client that repeats commands is accepted")
 	}
 }
@@ -138,9 +133,9 @@ func TestDatabasesAreSeparate(t *testing.T) {
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	for _, database := range []string{"/0", "/1"} {
 		b := open(t, client(t, "redis://"+server.Addr()+database), ignore)
-		r := broadcasttest.Read(t, b, "topic")
+		r := read(t, b, "topic")
 		defer func() {
-			if e := r.Next(t); e.Payload != database {
+			if e := r.next(t); e.Payload != database {
 				t.Errorf("database %s received %+v", database, e)
 			}
 		}()

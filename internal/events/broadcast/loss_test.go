@@ -1,4 +1,4 @@
-package broadcasttest
+package broadcast_test
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"example.com/shop/internal/events/broadcast"
 )
 
-// Publisher publishes numbers from 1 on a topic until the test ends, faults or not.
-type Publisher struct {
+// publisher publishes numbers from 1 on a topic until the test ends, faults or not.
+type publisher struct {
 	topic string
 
 	mu     sync.Mutex
@@ -19,10 +19,10 @@ type Publisher struct {
 	failed map[int]bool // numbers whose outcome is unknown
 }
 
-// Publish starts a publisher.
-func Publish(t testing.TB, b broadcast.Bus, topic string) *Publisher {
+// numbers starts a publisher.
+func numbers(t testing.TB, b *broadcast.Bus, topic string) *publisher {
 	t.Helper()
-	p := &Publisher{topic: topic, failed: map[int]bool{}}
+	p := &publisher{topic: topic, failed: map[int]bool{}}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var publishing sync.WaitGroup
 	publishing.Go(func() {
@@ -45,14 +45,14 @@ func Publish(t testing.TB, b broadcast.Bus, topic string) *Publisher {
 	return p
 }
 
-func (p *Publisher) last() int {
+func (p *publisher) last() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begun
 }
 
 // lost returns the first number between two that was published.
-func (p *Publisher) lost(after, before int) (n int, lost bool) {
+func (p *publisher) lost(after, before int) (n int, lost bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for n := after + 1; n < before; n++ {
@@ -63,28 +63,28 @@ func (p *Publisher) lost(after, before int) (n int, lost bool) {
 	return 0, false
 }
 
-// Watch is a subscription to a publisher. It fails its test when a number is missing without a notice, or comes twice.
-type Watch struct {
-	*Reader
+// watch is a subscription to a publisher. It fails its test when a number is missing without a notice, or comes twice.
+type watch struct {
+	*reader
 
-	p       *Publisher
+	p       *publisher
 	before  int // the last number that may precede the subscription
 	seen    int // the last number received
 	noticed bool
 }
 
-// Watch subscribes at a bus. All later numbers arrive, or a notice follows.
-func (p *Publisher) Watch(t testing.TB, b broadcast.Bus) *Watch {
+// watch subscribes at a bus. All later numbers arrive, or a notice follows.
+func (p *publisher) watch(t testing.TB, b *broadcast.Bus) *watch {
 	t.Helper()
-	r := Read(t, b, p.topic)
+	r := read(t, b, p.topic)
 	last := p.last()
-	return &Watch{Reader: r, p: p, before: last, seen: last}
+	return &watch{reader: r, p: p, before: last, seen: last}
 }
 
-// next checks the next event.
-func (w *Watch) next(t testing.TB) (number int) {
+// number checks the next event.
+func (w *watch) number(t testing.TB) (number int) {
 	t.Helper()
-	e := w.Next(t)
+	e := w.next(t)
 	if e.Missed {
 		w.noticed = true
 		return 0
@@ -103,21 +103,21 @@ func (w *Watch) next(t testing.TB) (number int) {
 	return number
 }
 
-// Notice reads until a notice.
-func (w *Watch) Notice(t testing.TB) {
+// notice reads until a notice.
+func (w *watch) notice(t testing.TB) {
 	t.Helper()
-	for end := time.Now().Add(timeout); w.next(t) != 0; {
+	for end := time.Now().Add(timeout); w.number(t) != 0; {
 		if time.Now().After(end) {
 			t.Fatalf("no notice in %v", timeout)
 		}
 	}
 }
 
-// Message reads until a number that is published after now.
-func (w *Watch) Message(t testing.TB) {
+// message reads until a number that is published after now.
+func (w *watch) message(t testing.TB) {
 	t.Helper()
 	last, end := w.p.last(), time.Now().Add(timeout)
-	for w.next(t) <= last {
+	for w.number(t) <= last {
 		if time.Now().After(end) {
 			t.Fatalf("no message in %v", timeout)
 		}

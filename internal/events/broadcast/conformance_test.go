@@ -1,5 +1,4 @@
-// Package broadcasttest has the conformance tests of [broadcast.Bus]. Every backend passes them.
-package broadcasttest
+package broadcast_test
 
 import (
 	"context"
@@ -14,19 +13,16 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// Harness describes a backend.
-type Harness struct {
-	// Open returns n buses as n processes have them.
-	Open func(t testing.TB, n int) []broadcast.Bus
-
-	// Interrupt cuts the connections of a bus. Nil if it has none.
-	Interrupt func(t testing.TB, b broadcast.Bus)
+// harness opens buses of one server.
+type harness struct {
+	url         string
+	connections sync.Map // by bus
 }
 
-// cases are the guarantees of package broadcast.
+// cases are the guarantees of the package.
 var cases = []struct {
 	name string
-	run  func(t testing.TB, h Harness, topic string)
+	run  func(t testing.TB, h *harness, topic string)
 }{
 	{"EverySubscriptionReceives", everySubscriptionReceives},
 	{"TopicsAreSeparate", topicsAreSeparate},
@@ -38,9 +34,10 @@ var cases = []struct {
 	{"SubscriptionEnds", subscriptionEnds},
 }
 
-// Run runs the conformance tests.
-func Run(t *testing.T, h Harness) {
+// conform runs the cases.
+func conform(t *testing.T, url string) {
 	t.Helper()
+	h := &harness{url: url}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -52,13 +49,13 @@ func Run(t *testing.T, h Harness) {
 // timeout bounds each wait of a case.
 const timeout = 30 * time.Second
 
-// Reader is a subscription whose events wait for a test.
-type Reader struct{ events chan broadcast.Event }
+// reader is a subscription whose events wait for a test.
+type reader struct{ events chan broadcast.Event }
 
 // Read subscribes until the test ends. It returns after the first event, which must be a notice.
-func Read(t testing.TB, b broadcast.Bus, topic string) *Reader {
+func read(t testing.TB, b *broadcast.Bus, topic string) *reader {
 	t.Helper()
-	r := &Reader{make(chan broadcast.Event, 1<<16)}
+	r := &reader{make(chan broadcast.Event, 1<<16)}
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var reading sync.WaitGroup
 	reading.Go(func() {
@@ -70,14 +67,14 @@ func Read(t testing.TB, b broadcast.Bus, topic string) *Reader {
 		stop()
 		reading.Wait()
 	})
-	if e := r.Next(t); !e.Missed {
+	if e := r.next(t); !e.Missed {
 		t.Fatalf("the first event is message %q", e.Payload)
 	}
 	return r
 }
 
 // Next returns the next event.
-func (r *Reader) Next(t testing.TB) broadcast.Event {
+func (r *reader) next(t testing.TB) broadcast.Event {
 	t.Helper()
 	select {
 	case e := <-r.events:
@@ -89,27 +86,27 @@ func (r *Reader) Next(t testing.TB) broadcast.Event {
 }
 
 // want fails unless the next events are these messages.
-func (r *Reader) want(t testing.TB, payloads ...string) {
+func (r *reader) want(t testing.TB, payloads ...string) {
 	t.Helper()
 	for _, want := range payloads {
-		if e := r.Next(t); e != (broadcast.Event{Payload: want}) {
+		if e := r.next(t); e != (broadcast.Event{Payload: want}) {
 			t.Fatalf("received %+.80v, want %.80q", e, want)
 		}
 	}
 }
 
-func publish(t testing.TB, b broadcast.Bus, topic, payload string) {
+func publish(t testing.TB, b *broadcast.Bus, topic, payload string) {
 	t.Helper()
 	if err := b.Publish(t.Context(), topic, payload); err != nil {
 		t.Fatalf("Publish(%s) = %v", topic, err)
 	}
 }
 
-func everySubscriptionReceives(t testing.TB, h Harness, topic string) {
-	buses := h.Open(t, 3)
-	var readers []*Reader
+func everySubscriptionReceives(t testing.TB, h *harness, topic string) {
+	buses := h.open(t, 3)
+	var readers []*reader
 	for _, b := range buses {
-		readers = append(readers, Read(t, b, topic), Read(t, b, topic))
+		readers = append(readers, read(t, b, topic), read(t, b, topic))
 	}
 	for i, b := range buses {
 		publish(t, b, topic, strconv.Itoa(i))
@@ -119,9 +116,9 @@ func everySubscriptionReceives(t testing.TB, h Harness, topic string) {
 	}
 }
 
-func topicsAreSeparate(t testing.TB, h Harness, topic string) {
-	b := h.Open(t, 1)[0]
-	one, two := Read(t, b, topic), Read(t, b, topic+".two")
+func topicsAreSeparate(t testing.TB, h *harness, topic string) {
+	b := h.open(t, 1)[0]
+	one, two := read(t, b, topic), read(t, b, topic+".two")
 	publish(t, b, topic+".two", "2")
 	publish(t, b, topic, "1")
 	publish(t, b, topic+".two", "end")
@@ -129,9 +126,9 @@ func topicsAreSeparate(t testing.TB, h Harness, topic string) {
 	two.want(t, "2", "end")
 }
 
-func payloadsAreUnchanged(t testing.TB, h Harness, topic string) {
-	buses := h.Open(t, 2)
-	r := Read(t, buses[1], topic)
+func payloadsAreUnchanged(t testing.TB, h *harness, topic string) {
+	buses := h.open(t, 2)
+	r := read(t, buses[1], topic)
 	for _, payload := range []string{"", " two words ", "a\r\nb\x00c\xff", `{"sku":"lamp"}`, "ä€😀", strings.Repeat("x", 1<<20)} {
 		publish(t, buses[0], topic, payload)
 		r.want(t, payload)
@@ -139,10 +136,10 @@ func payloadsAreUnchanged(t testing.TB, h Harness, topic string) {
 }
 
 // orderPerPublisher has all buses publish at the same time.
-func orderPerPublisher(t testing.TB, h Harness, topic string) {
+func orderPerPublisher(t testing.TB, h *harness, topic string) {
 	const n = 80 // less than a subscription holds
-	buses := h.Open(t, 3)
-	r := Read(t, buses[0], topic)
+	buses := h.open(t, 3)
+	r := read(t, buses[0], topic)
 	var publishing sync.WaitGroup
 	defer publishing.Wait()
 	for i, b := range buses {
@@ -156,7 +153,7 @@ func orderPerPublisher(t testing.TB, h Harness, topic string) {
 	}
 	next := []int{0, n, 2 * n}
 	for range n * len(buses) {
-		number, err := strconv.Atoi(r.Next(t).Payload)
+		number, err := strconv.Atoi(r.next(t).Payload)
 		if err != nil || next[number/n] != number {
 			t.Fatalf("received %d, %v, want one of %v", number, err, next)
 		}
@@ -165,37 +162,34 @@ func orderPerPublisher(t testing.TB, h Harness, topic string) {
 }
 
 // firstEventIsANotice subscribes while messages are published.
-func firstEventIsANotice(t testing.TB, h Harness, topic string) {
-	buses := h.Open(t, 2)
-	p := Publish(t, buses[1], topic)
+func firstEventIsANotice(t testing.TB, h *harness, topic string) {
+	buses := h.open(t, 2)
+	p := numbers(t, buses[1], topic)
 	for range 20 {
-		p.Watch(t, buses[0]).Message(t)
+		p.watch(t, buses[0]).message(t)
 	}
 }
 
 // lossIsNotified interrupts two of three buses again and again.
-func lossIsNotified(t testing.TB, h Harness, topic string) {
-	if h.Interrupt == nil {
-		t.Skip("no connection can be lost")
-	}
-	buses := h.Open(t, 3)
-	p := Publish(t, buses[2], topic)
-	first, second, other := p.Watch(t, buses[0]), p.Watch(t, buses[0]), p.Watch(t, buses[1])
+func lossIsNotified(t testing.TB, h *harness, topic string) {
+	buses := h.open(t, 3)
+	p := numbers(t, buses[2], topic)
+	first, second, other := p.watch(t, buses[0]), p.watch(t, buses[0]), p.watch(t, buses[1])
 	for range testbedtest.Size(5, 50) {
-		h.Interrupt(t, buses[0])
-		h.Interrupt(t, buses[2]) // may lose the reply to a message, which must not be sent again
-		first.Notice(t)
-		second.Notice(t)
+		h.interrupt(t, buses[0])
+		h.interrupt(t, buses[2]) // may lose the reply to a message, which must not be sent again
+		first.notice(t)
+		second.notice(t)
 	}
-	first.Message(t)
-	second.Message(t)
-	other.Message(t)
+	first.message(t)
+	second.message(t)
+	other.message(t)
 }
 
-func slowSubscriberDelaysNobody(t testing.TB, h Harness, topic string) {
-	buses := h.Open(t, 2)
+func slowSubscriberDelaysNobody(t testing.TB, h *harness, topic string) {
+	buses := h.open(t, 2)
 	const n = 2000
-	blocked, slow := make(chan struct{}), &Reader{make(chan broadcast.Event, 2*n)}
+	blocked, slow := make(chan struct{}), &reader{make(chan broadcast.Event, 2*n)}
 	ctx, stop := context.WithCancel(t.Context())
 	var reading sync.WaitGroup
 	defer reading.Wait()
@@ -206,15 +200,15 @@ func slowSubscriberDelaysNobody(t testing.TB, h Harness, topic string) {
 			<-blocked
 		}
 	})
-	slow.Next(t)
-	fast := Read(t, buses[0], topic)
+	slow.next(t)
+	fast := read(t, buses[0], topic)
 	for i := range n {
 		publish(t, buses[1], topic, strconv.Itoa(i))
 		fast.want(t, strconv.Itoa(i))
 	}
 	close(blocked)
 	for next := 0; next < n; {
-		e := slow.Next(t)
+		e := slow.next(t)
 		if e.Missed {
 			return
 		}
@@ -225,8 +219,8 @@ func slowSubscriberDelaysNobody(t testing.TB, h Harness, topic string) {
 	}
 }
 
-func subscriptionEnds(t testing.TB, h Harness, topic string) {
-	b := h.Open(t, 1)[0]
+func subscriptionEnds(t testing.TB, h *harness, topic string) {
+	b := h.open(t, 1)[0]
 	for range b.Subscribe(t.Context(), topic) {
 		break
 	}
