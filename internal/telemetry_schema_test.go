@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/otlptranslator"
 	"gopkg.in/yaml.v3"
 )
@@ -183,4 +184,39 @@ func camel(name string) (s string) {
 		s += strings.ToUpper(word[:1]) + word[1:]
 	}
 	return s
+}
+
+// The code starts each span of the schema that has one name, and no others, and writes no attribute or label that the schema does not have.
+func TestNamesInCode(t *testing.T) {
+	t.Parallel()
+	s := readSchema(t)
+	var starts, attributes, want []string
+	for _, x := range s.Spans {
+		attributes = append(attributes, x.Attributes...)
+		if x.Match == "" {
+			want = append(want, x.Name)
+		}
+	}
+	for _, g := range s.Metrics {
+		attributes = append(attributes, g.Labels...)
+		for _, m := range g.List {
+			attributes = append(attributes, m.Labels...)
+		}
+	}
+	span, attribute := regexp.MustCompile(`racer\.Start\(.*?"([a-z._]+)"`), regexp.MustCompile(`attribute\.[A-Z]\w+\("([^"]+)"`)
+	for file, text := range goSources(t) {
+		for _, m := range span.FindAllStringSubmatch(text, -1) {
+			starts = append(starts, m[1])
+		}
+		for _, m := range attribute.FindAllStringSubmatch(text, -1) {
+			if !slices.Contains(attributes, m[1]) {
+				t.Errorf("%s: the schema has no attribute %s", file, m[1])
+			}
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(starts)
+	if diff := cmp.Diff(want, slices.Compact(starts)); diff != "" {
+		t.Errorf("spans (-schema +code):\n%s", diff)
+	}
 }

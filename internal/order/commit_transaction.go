@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/stock"
@@ -302,7 +303,7 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	defer func() {
 		for _, p := range parts {
 			if p.batch.Err != nil {
-				span.AddEvent("left out", trace.WithAttributes(attribute.String("error", p.batch.Err.Error())))
+				span.AddEvent("left out", trace.WithAttributes(semconv.ExceptionMessage(p.batch.Err.Error())))
 			}
 		}
 		mark(span, err)
