@@ -87,7 +87,7 @@ func table(stdout io.Writer, goals []goal, incomplete error, where throughput.Ma
 			pairs = append(pairs, fmt.Sprintf("%.2f", p))
 		}
 		fmt.Fprintf(&b, "| %s | %s | %.2f (%s) | %s |\n", g.name, g.wanted(), g.got(), strings.Join(pairs, ", "), g.reached())
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\n", g.name, g.wanted(), g.got(), g.reached())
+		fmt.Fprintf(w, "%s\t%s\t%.2f (%s)\t%s\n", g.name, g.wanted(), g.got(), strings.Join(pairs, ", "), g.reached())
 	}
 	if incomplete != nil {
 		fmt.Fprintf(&b, "\nThe others were not measured: %v.\n", incomplete)

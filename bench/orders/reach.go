@@ -109,7 +109,7 @@ type comparison struct {
 	figure   func(throughput.Variant) float64
 
 	telemetry string // of one run: the variable of OpenTelemetry that says where to send it; empty: nowhere
-	once      bool   // one pair is long enough
+	pairs     int    // default times
 }
 
 // comparisons are those that need runs of their own.
@@ -140,10 +140,27 @@ var comparisons = []comparison{
 	},
 	{
 		name: "processor time of an order, beside 1,000,000 open orders / beside one", target: 1.2, most: true, figure: processorTime,
-		of:   func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1_000_000, times, crowded },
-		to:   func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
-		once: true,
+		of:    func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1_000_000, times, crowded },
+		to:    func(c *throughput.Config) { c.Open, c.Rounds, c.Connections = 1, times, crowded },
+		pairs: 1,
 	},
+	tracesToNone("conditional", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+	tracesToNone("conditional", ""),
+	tracesToNone(hot, "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+	tracesToNone(hot, ""),
+}
+
+// tracesToNone compares the service with and without traces, or, for the noise, without and without.
+func tracesToNone(strategy, telemetry string) comparison {
+	c := comparison{
+		name: "orders per second of processor time of shop, traces of 1% / without them, " + strategy, strategy: strategy, target: 0.97, telemetry: telemetry,
+		figure: func(a throughput.Variant) float64 { return 1000 / a.CPU["shop"] }, pairs: 7,
+		of: func(*throughput.Config) {}, to: func(*throughput.Config) {},
+	}
+	if telemetry == "" {
+		c.name, c.target = "the same, without traces / without them, "+strategy, 0
+	}
+	return c
 }
 
 // postgresToMariaDB compares the databases, which the same buyers use for the same time.
@@ -222,7 +239,7 @@ func (p comparison) measure(ctx context.Context, c throughput.Config) (g goal, e
 		}
 		return p.figure(variantOf(r, one.Strategies[0]))
 	}
-	for n := 0; err == nil && n < times && (n == 0 || !p.once); n++ {
+	for n := 0; err == nil && n < cmp.Or(p.pairs, times); n++ {
 		var of, to float64
 		if n%2 == 0 {
 			of, to = run(p.of, p.telemetry), run(p.to, "")
