@@ -59,7 +59,9 @@ func TestControlRoom(t *testing.T) {
 	for _, name := range []string{"shop-1", "shop-2"} {
 		testbedtest.Eventually(t, "the page shows "+name, func() bool { return strings.Contains(text("#instances"), name) })
 	}
-	evaluate[bool](page, t, "document.querySelector('#orders tbody button.link').click() ?? true")
+	testbedtest.Eventually(t, "an order can be chosen", func() bool {
+		return evaluate[bool](page, t, "((b) => b !== null && (b.click() ?? true))(document.querySelector('#orders tbody button.link'))")
+	})
 	testbedtest.Eventually(t, "the page says that there is no trace", func() bool { return strings.Contains(text(".detail"), "This instance records no traces.") })
 	accessible(page, t, "the page of an instance")
 	const changes = "[...document.querySelectorAll('[data-action], form, #machines, #labs, #orders button:not(.link)')].map((e) => e.outerHTML).join()"
