@@ -41,7 +41,7 @@ type midSale struct {
 // receipt is what a customer knows of an acknowledged order.
 type receipt struct {
 	customer string
-	at       time.Time
+	at       time.Time // of the latest acknowledgement
 	paid     bool
 }
 
@@ -146,7 +146,7 @@ func (s *midSale) pay(ctx context.Context, i int, id string) {
 	switch {
 	case a.status == http.StatusOK:
 		r := s.orders[id]
-		r.paid = true
+		r.paid, r.at = true, time.Now()
 		s.orders[id] = r
 	case !strings.Contains(a.body, `"EXPIRED"`) && !s.gone(a):
 		s.odd = a.String()

@@ -17,31 +17,36 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// version010 is the commit of version 0.1.0.
-const version010 = "ad8d591"
+// Previous versions, each built once.
+var (
+	version010 = builtFrom("ad8d591")
+	schema15   = builtFrom("59d2ba0") // the last commit before the work on schema 16
+)
 
-// buildVersion010 builds the program of version 0.1.0 from the history of the repository.
-var buildVersion010 = sync.OnceValues(func() (string, error) {
-	folder := program + "-" + version010
-	tar, err := exec.Command("git", "-C", "../..", "archive", "--format=tar", version010).Output()
-	if err != nil {
-		return "", fmt.Errorf("git archive %s: %w; the history of the repository has to be complete", version010, err)
-	}
-	if err := os.Mkdir(folder, 0o700); err != nil {
-		return "", err
-	}
-	unpack := exec.Command("tar", "-x", "-C", folder)
-	unpack.Stdin = bytes.NewReader(tar)
-	if out, err := unpack.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("tar: %w: %s", err, out)
-	}
-	compile := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", "shop-"+version010, "./cmd/shop")
-	compile.Dir = folder
-	if out, err := compile.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build of %s: %w: %s", version010, err, out)
-	}
-	return filepath.Join(folder, "shop-"+version010), nil
-})
+// builtFrom returns what builds the program of a commit from the history of the repository.
+func builtFrom(commit string) (build func() (path string, err error)) {
+	return sync.OnceValues(func() (string, error) {
+		folder := program + "-" + commit
+		tar, err := exec.Command("git", "-C", "../..", "archive", "--format=tar", commit).Output()
+		if err != nil {
+			return "", fmt.Errorf("git archive %s: %w; the history of the repository has to be complete", commit, err)
+		}
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			return "", err
+		}
+		unpack := exec.Command("tar", "-x", "-C", folder)
+		unpack.Stdin = bytes.NewReader(tar)
+		if out, err := unpack.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("tar: %w: %s", err, out)
+		}
+		compile := exec.Command("go", "build", "-trimpath", "-ldflags=-w", "-o", "shop-"+commit, "./cmd/shop")
+		compile.Dir = folder
+		if out, err := compile.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("go build of %s: %w: %s", commit, err, out)
+		}
+		return filepath.Join(folder, "shop-"+commit), nil
+	})
+}
 
 // upgradeSale is a sale of two segmented SKUs and a plain one, during which the program is upgraded.
 type upgradeSale struct {
@@ -126,7 +131,7 @@ func (s *upgradeSale) until(t *testing.T, more int64) {
 // them. Orders placed before the migration are paid, cancelled and expire after it. No unit is lost or sold twice.
 func TestUpgradeFoldsSegmentsInMidSale(t *testing.T) {
 	t.Parallel()
-	previous, err := buildVersion010()
+	previous, err := version010()
 	if err != nil {
 		t.Fatal(err)
 	}
