@@ -82,7 +82,7 @@ func (l *Locker) inTime(ctx, limited context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ctx.Err(), err)
 	case limited.Err() != nil && errors.Is(err, errUnsent):
-		return fmt.Errorf("no connection within %v: %w: %w", l.cfg.Timeout, err, os.ErrDeadlineExceeded)
+		return fmt.Errorf("%w: no connection within %v: %w", errUnsent, l.cfg.Timeout, os.ErrDeadlineExceeded)
 	case limited.Err() != nil:
 		return fmt.Errorf("no answer within %v: %w", l.cfg.Timeout, os.ErrDeadlineExceeded)
 	}
