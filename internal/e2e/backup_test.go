@@ -37,7 +37,7 @@ func TestBackupDuringASale(t *testing.T) {
 func backUpDuringASale(t *testing.T, engine string, database func(testing.TB) string) {
 	t.Helper()
 	sold, copied, folder := database(t), database(t), t.TempDir()
-	flags := []string{"--redis", ownRedis(t), "--order-ttl", "3s", "--database"}
+	flags := []string{"--redis", ownRedis(t), "--order-ttl", "10s", "--database"}
 	skus := []string{"conditional", "lua", "redis-cohort", "sql-cohort"}
 	in := start(t, append(flags, sold)...)
 	s := newMidSale(t, []*instance{in}, skus...)
@@ -86,7 +86,7 @@ func backUpDuringASale(t *testing.T, engine string, database func(testing.TB) st
 		if a := served(t.Context(), s.client, in.url, sku); a.status != http.StatusCreated {
 			t.Error(a)
 		}
-		if now := token(t, in, sku); now <= before[sku] && before[sku] > 0 {
+		if now := token(t, in, sku); strings.HasSuffix(sku, "-cohort") && (before[sku] == 0 || now <= before[sku]) {
 			t.Errorf("%s: token %d after token %d", sku, now, before[sku])
 		}
 	}

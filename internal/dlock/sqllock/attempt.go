@@ -30,9 +30,12 @@ func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.
 	again := func(err error) bool { return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) }
 	for {
 		err := sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) })
-		// A server that is crowded leaves the connections that there are, and one of them comes back.
-		if !sqldb.Is(err, sqldb.Starting) || !backoff.Jitter(limited, 10*retryPause) {
+		if !sqldb.Is(err, sqldb.Starting) {
 			return l.inTime(ctx, limited, err)
+		}
+		// A server that is crowded leaves the connections that there are, and one of them comes back.
+		if !backoff.Jitter(limited, 10*retryPause) {
+			return l.inTime(ctx, ctx, err) // the timeout is not the reason
 		}
 	}
 }

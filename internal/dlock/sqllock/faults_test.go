@@ -39,6 +39,11 @@ func TestErrors(t *testing.T) {
 				}
 			}
 		}
+		s.Play(func(int, string) error { return refused(1047) }, nil) // a server that accepts no work now is asked again until the timeout
+		_, err := l.TryAcquire(t.Context(), "k")
+		if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || errors.Is(err, dlock.ErrUncertain) {
+			t.Errorf("%v, want error 1047 and nothing else", err)
+		}
 		s.Play(nil, nil)
 		take(t, l, "k").Release(t.Context())
 	})

@@ -27,10 +27,12 @@ export function tell(press, state, room, now) {
 
 // lostLease says what became of the lease that a holder had at a moment: it expired, another holder got the next one, and the row refused
 // the late write. The facts outlast the lease, which the page forgets.
-function lostLease({action, about, at, facts}, state, now) {
-  const holder = action === 'late-holder' ? lateHolder : about, leases = [...state.leases.values()];
-  const lost = leases.find((l) => l.holder === holder && l.expires > at && expired(l, now) && (holder === lateHolder ? l.from >= at : l.from <= at + 1000));
+function lostLease(press, state, now) {
+  const {action, about, at, facts} = press, holder = action === 'late-holder' ? lateHolder : about, leases = [...state.leases.values()];
+  const lost = leases.find((l) => press.lost ? l.sku === press.lost.sku && l.fence === press.lost.fence
+    : l.holder === holder && l.expires > at && expired(l, now) && (holder === lateHolder ? l.from >= at : l.from <= at + 1000));
   if (lost) {
+    press.lost = lost;
     const number = (fence) => `#${state.ordinals(lost.sku).get(fence)}`;
     const next = leases.filter((l) => l.sku === lost.sku && l.holder !== holder && l.fence > lost.fence).sort((a, b) => a.fence - b.fence)[0];
     const refused = state.refused.find((r) => r.sku === lost.sku && r.holder === holder && r.fence === lost.fence);

@@ -12,8 +12,8 @@ export function Trace({order}) {
     const stop = new AbortController();
     const read = () => get(`/${roomToken ? 'lab' : 'api/v1'}/orders/${order.id}/trace`, stop.signal)
       .then((trace) => set({trace}), (err) => { if (!stop.signal.aborted) set({error: err.message}); });
-    read();
-    const later = setTimeout(read, again);
+    let later;
+    read().then(() => { later = setTimeout(read, again); });
     return () => { stop.abort(); clearTimeout(later); };
   }, [order.id, order.changed_at]);
   return html`<h3>${t('trace')}</h3>${error ? html`<p class="warn">${error}</p>` : trace && (trace.spans.length === 0 ? html`<p class="muted">${missing(order, trace.since)}</p>`
@@ -22,7 +22,7 @@ export function Trace({order}) {
 
 // missing says why there are no spans. The id of an order begins with the time at which it was chosen.
 function missing({id}, since) {
-  if (!since) return t('noTraces');
+  if (!since) return t(roomToken ? 'notInRoom' : 'noTraces'); // in a room, no instance may have responded
   const placed = parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return placed < Date.parse(since) ? t('tooOld', new Date(since).toTimeString().slice(0, 8)) : t(roomToken ? 'notInRoom' : 'notSampled');
 }
