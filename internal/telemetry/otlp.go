@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,9 @@ func exports(signal string) (bool, error) {
 	exporter := os.Getenv("OTEL_" + signal + "_EXPORTER")
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") || exporter == "none" || exporter == "prometheus" {
 		return false, nil
+	}
+	if memory := exporter == "memory" && signal == "TRACES"; !memory && !slices.Contains([]string{"", "otlp", "console"}, exporter) {
+		return false, fmt.Errorf("telemetry: OTEL_%s_EXPORTER %q is not otlp, console or none, nor memory for traces", signal, exporter)
 	}
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"} {
 		raw := strings.TrimSpace(os.Getenv(name))

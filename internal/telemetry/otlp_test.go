@@ -130,6 +130,17 @@ func TestMalformedEndpointIsRefused(t *testing.T) {
 	}
 }
 
+func TestUnknownExporterIsRefused(t *testing.T) {
+	for variable, value := range map[string]string{"OTEL_TRACES_EXPORTER": "memroy", "OTEL_METRICS_EXPORTER": "memory", "OTEL_LOGS_EXPORTER": "oltp"} {
+		t.Run(variable, func(t *testing.T) {
+			t.Setenv(variable, value)
+			if _, err := telemetry.Setup(t.Context(), telemetry.Config{}); err == nil || !strings.Contains(err.Error(), variable) || !strings.Contains(err.Error(), "otlp") {
+				t.Errorf("Setup: %v, want a line that names the variable and what it may be", err)
+			}
+		})
+	}
+}
+
 // TestShutdownEndsWithItsContext has a receiver that never answers.
 func TestShutdownEndsWithItsContext(t *testing.T) {
 	stop := make(chan struct{})

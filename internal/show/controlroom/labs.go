@@ -33,7 +33,7 @@ func listLabs(w http.ResponseWriter, _ *http.Request) {
 		all = append(all, listedLab{l, l.Chinese()})
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // whoever asked has gone
+	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // the client has gone
 }
 
 // runLab starts a lab on stores of its own. It returns at once; the lab ends with ctx.

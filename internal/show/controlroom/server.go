@@ -138,7 +138,7 @@ func (r *Room) command(do func(*http.Request) error) http.Handler {
 func refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail}) //nolint:errcheck,errchkjson // whoever asked has gone
+	json.NewEncoder(w).Encode(map[string]any{"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail}) //nolint:errcheck,errchkjson // the client has gone
 }
 
 // instanceThatRuns passes requests on to the first instance that runs. When that one is paused or ends, they are cut off: a

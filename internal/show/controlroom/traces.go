@@ -52,7 +52,7 @@ func (r *Room) trace(w http.ResponseWriter, req *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // whoever asked has gone
+	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // the client has gone
 }
 
 // traceAt returns the response of one instance, or nothing if it does not respond: it may be paused.
