@@ -47,7 +47,7 @@ func (r *Room) trace(w http.ResponseWriter, req *http.Request) {
 	asked.Wait()
 	for _, p := range parts {
 		all.Spans = append(all.Spans, p.Spans...)
-		if all.Since == nil || p.Since != nil && p.Since.After(*all.Since) {
+		if all.Since == nil || p.Since != nil && p.Since.Before(*all.Since) {
 			all.Since = p.Since
 		}
 	}
