@@ -51,19 +51,20 @@ func cutOff(ctx context.Context, t testing.TB, ttl time.Duration, link Link, hol
 }
 
 // blackHoleAcquire gives up an attempt that reaches the store after its own rollback.
+// Its deadline is before the timeout that a backend has of its own: TTL/6 at least.
 func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	need(t, h.Behind != nil, "there is no network")
 	l, link := h.Behind(t)
 	release(ctx, t, acquire(ctx, t, h, l, key)) // connected
 	link.Cut()
 	start := time.Now()
-	short, cancel := context.WithTimeout(ctx, h.TTL/4)
+	short, cancel := context.WithTimeout(ctx, h.TTL/8)
 	defer cancel()
 	_, err := l.Acquire(short, key)
 	wantErr(t, err, dlock.ErrUncertain)
 	wantErr(t, err, context.DeadlineExceeded)
 	if d := time.Since(start); d > h.TTL {
-		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/4)
+		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/8)
 	}
 	link.Heal()
 	healed := time.Now()

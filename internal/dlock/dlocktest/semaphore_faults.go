@@ -50,18 +50,19 @@ func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key s
 }
 
 // semBlackHoleAcquire gives up an attempt that reaches the store after its own rollback.
+// Its deadline is before the timeout that a backend has of its own: TTL/6 at least.
 func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	need(t, h.Behind != nil, "there is no network")
 	s, link := h.Behind(t, 2)
 	release(ctx, t, h.take(ctx, t, s, key, 1)) // connected
 	link.Cut()
 	start := time.Now()
-	short, cancel := context.WithTimeout(ctx, h.TTL/4)
+	short, cancel := context.WithTimeout(ctx, h.TTL/8)
 	defer cancel()
 	_, err := s.Acquire(short, key, 2)
 	wantErr(t, err, context.DeadlineExceeded)
 	if d := time.Since(start); d > h.TTL {
-		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/4)
+		t.Errorf("Acquire returned %v after the deadline", d-h.TTL/8)
 	}
 	link.Heal()
 	h.wantFreePermits(ctx, t, h.New(t, 2), key, 2)
