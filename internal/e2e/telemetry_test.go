@@ -19,6 +19,7 @@ import (
 	tracecollector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	common "go.opentelemetry.io/proto/otlp/common/v1"
 	metricspb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 	"gopkg.in/yaml.v3"
 
@@ -67,6 +68,9 @@ func receiveOTLP(t *testing.T, nameOf func(span string) string) (url string, all
 			for _, scope := range from.GetScopeSpans() {
 				for _, s := range scope.GetSpans() {
 					note(all.spans, nameOf(s.GetName()), s.GetAttributes())
+					if s.GetStatus().GetCode() == tracepb.Status_STATUS_CODE_ERROR && !saysWhy(s.GetAttributes()) {
+						t.Errorf("%s failed without an error.type: %s", s.GetName(), s.GetStatus().GetMessage())
+					}
 				}
 			}
 		}
@@ -82,6 +86,13 @@ func receiveOTLP(t *testing.T, nameOf func(span string) string) (url string, all
 	}))
 	t.Cleanup(s.Close)
 	return s.URL, all
+}
+
+// saysWhy reports whether a span that failed has the type of its error. That of a request is its status.
+func saysWhy(attributes []*common.KeyValue) bool {
+	return slices.ContainsFunc(attributes, func(a *common.KeyValue) bool {
+		return a.GetKey() == "error.type" || a.GetKey() == "http.response.status_code"
+	})
 }
 
 // labelsOf returns the attributes of each point.
@@ -138,7 +149,7 @@ func (s telemetrySchema) lines() (spans, metrics map[string][]string, optional [
 }
 
 // A short sale, in which Redis stops for a moment, exports what the schema lists, and nothing else: spans, metrics with their units, and
-// the attributes of both.
+// the attributes of both. Spans that failed say why.
 func TestSaleExportsItsSchema(t *testing.T) {
 	t.Parallel()
 	var schema telemetrySchema

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/codes"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -147,6 +148,7 @@ func mark(span trace.Span, err error) {
 	_, refused := errors.AsType[*stock.ShortageError](err)
 	_, replayed := errors.AsType[*idempotency.AnsweredError](err)
 	if err != nil && !refused && !replayed {
+		span.SetAttributes(semconv.ErrorType(err))
 		span.SetStatus(codes.Error, err.Error())
 	}
 }

@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"cmp"
 	"context"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -21,7 +22,7 @@ func (t *Telemetry) Traceparent(ctx context.Context) string {
 
 // TraceTimers returns a handler that starts a span for each batch. The span is the root of a
 // new trace, with links to the spans that scheduled the timers, each with the id of its timer. Links instead of a parent: a
-// batch has many timers, and their traces may have ended long ago.
+// batch has many timers, and their traces may have ended long ago. If the batch or a timer of it failed, the span has the first error.
 func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler {
 	tracer := t.TracerProvider.Tracer(scope)
 	return func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
@@ -29,9 +30,13 @@ func (t *Telemetry) TraceTimers(kind string, h timeout.Handler) timeout.Handler 
 			trace.WithLinks(links(ctx, batch)...), trace.WithAttributes(attribute.Int("messaging.batch.message_count", len(batch))))
 		defer span.End()
 		outcomes, err := h(ctx, batch)
-		if err != nil {
-			span.RecordError(err)
-			span.SetStatus(codes.Error, "handler failed")
+		failed := err
+		for _, o := range outcomes {
+			failed = cmp.Or(failed, o.Err())
+		}
+		if failed != nil {
+			span.SetAttributes(semconv.ErrorType(failed))
+			span.SetStatus(codes.Error, failed.Error())
 		}
 		return outcomes, err
 	}

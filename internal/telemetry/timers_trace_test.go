@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
@@ -125,12 +126,42 @@ func TestBatchSpanLinksToItsTimers(t *testing.T) {
 		t.Error(err)
 	}
 	got := spans.GetSpans()
-	if len(got) != 1 || len(got[0].Links) != 200 || got[0].DroppedLinks != 0 || len(got[0].Events) != 1 {
+	if len(got) != 1 || len(got[0].Links) != 200 || got[0].DroppedLinks != 0 {
 		t.Fatalf("%d spans: %+v", len(got), got)
 	}
 	for i, l := range got[0].Links {
 		if id := attribute.NewSet(l.Attributes...); id != attribute.NewSet(attribute.String("messaging.message.id", strconv.Itoa(i))) {
 			t.Errorf("link %d has the attributes %v", i, l.Attributes)
+		}
+	}
+}
+
+// A batch that failed, or of which a timer failed, has the error. A timer that came too early, or is locked, is no failure.
+func TestBatchSpanHasItsError(t *testing.T) {
+	cause := errors.New("the receiver responded with 500")
+	for name, c := range map[string]struct {
+		outcomes []timeout.Outcome
+		err      error
+		failed   bool
+	}{
+		"batch": {nil, cause, true},
+		"timer": {[]timeout.Outcome{timeout.Done(), timeout.Retry(0, cause)}, nil, true},
+		"none":  {[]timeout.Outcome{timeout.Done(), timeout.Committed(), timeout.NotDue(time.Now()), timeout.Again(0)}, nil, false},
+	} {
+		spans := keep{tracetest.NewInMemoryExporter()}
+		h := setup(t, telemetry.Config{Spans: spans}).TraceTimers("k", func(context.Context, []timeout.Fired) ([]timeout.Outcome, error) { return c.outcomes, c.err })
+		if out, err := h(t.Context(), make([]timeout.Fired, len(c.outcomes))); !errors.Is(err, c.err) || len(out) != len(c.outcomes) {
+			t.Errorf("%s: %v, %v", name, out, err)
+		}
+		is := spans.GetSpans()[0]
+		attrs := attribute.NewSet(is.Attributes...)
+		kind, _ := attrs.Value("error.type")
+		want, text := sdktrace.Status{}, ""
+		if c.failed {
+			want, text = sdktrace.Status{Code: codes.Error, Description: cause.Error()}, "*errors.errorString"
+		}
+		if is.Status != want || kind.AsString() != text {
+			t.Errorf("%s: status %v, error.type %q", name, is.Status, kind.AsString())
 		}
 	}
 }

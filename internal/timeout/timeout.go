@@ -67,6 +67,9 @@ func Retry(after time.Duration, cause error) Outcome {
 	return Outcome{verdict: VerdictRetry, after: after, err: cause}
 }
 
+// Err returns the cause of a [Retry], and nil for any other outcome.
+func (o Outcome) Err() error { return o.err }
+
 // NotDue fires the timer again at the given moment, for one that came too early. No attempt counts.
 func NotDue(at time.Time) Outcome { return Outcome{verdict: VerdictNotDue, at: at} }
 

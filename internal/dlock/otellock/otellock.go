@@ -36,6 +36,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/metric"
 	metricnoop "go.opentelemetry.io/otel/metric/noop"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	tracenoop "go.opentelemetry.io/otel/trace/noop"
 
@@ -153,7 +154,7 @@ func (l *Locker) measure(ctx context.Context, key string, each int, acquire func
 	l.wait.Record(ctx, time.Since(start).Seconds(), labels)
 	span.SetAttributes(attribute.String("outcome", outcome))
 	if err != nil && outcome != outcomeHeld { // an answer, not a failure
-		span.SetStatus(codes.Error, err.Error())
+		fail(span, outcome, err)
 	}
 	if lease == nil {
 		l.refused.Add(ctx, 1, labels)
@@ -192,14 +193,14 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute
 			outcome, labels = outcomeLeft, l.outcomes[outcomeLeft]
 		}
 		if outcome != outcomeReleased {
-			span.SetStatus(codes.Error, err.Error())
+			fail(span, outcome, err)
 		}
 		end, released := lease.Released()
 		if released {
 			_, release := l.tracer.Start(ctx, "lock.release", trace.WithTimestamp(end),
 				l.attributes(append(slices.Clip(of), attribute.String("outcome", outcome))...))
 			if outcome != outcomeReleased {
-				release.SetStatus(codes.Error, err.Error())
+				fail(release, outcome, err)
 			}
 			release.End()
 		} else {
@@ -210,6 +211,12 @@ func (l *Locker) follow(ctx context.Context, lease *dlock.Lease, of ...attribute
 		l.held.Add(ctx, -keys, l.plain)
 		l.hold.Record(ctx, end.Sub(start).Seconds(), labels)
 	})
+}
+
+// fail marks a span as failed, with the outcome as the type of its error.
+func fail(span trace.Span, outcome string, err error) {
+	span.SetAttributes(semconv.ErrorTypeKey.String(outcome))
+	span.SetStatus(codes.Error, err.Error())
 }
 
 func (l *Locker) attributes(of ...attribute.KeyValue) trace.SpanStartOption {

@@ -100,9 +100,20 @@ func (r *rig) ended(t *testing.T, parent string, fence uint64) []span {
 		if got := s.Parent().SpanID().String(); got != parent {
 			t.Errorf("%s: parent %s, want the caller's span %s", s.Name(), got, parent)
 		}
+		checkError(t, s, outcome.AsString())
 		out = append(out, span{s.Name(), outcome.AsString(), s.EndTime().Sub(s.StartTime()), s.Status().Code == codes.Error})
 	}
 	return out
+}
+
+// checkError checks that a span that failed says why, and that no other span has an error.
+func checkError(t *testing.T, s sdktrace.ReadOnlySpan, outcome string) {
+	t.Helper()
+	attrs := attribute.NewSet(s.Attributes()...)
+	kind, ok := attrs.Value("error.type")
+	if failed := s.Status().Code == codes.Error; failed != ok || failed && kind.AsString() != outcome || failed != (s.Status().Description != "") {
+		t.Errorf("%s with the outcome %s: status %v, error.type %q", s.Name(), outcome, s.Status(), kind.AsString())
+	}
 }
 
 // points returns one line per series: name, labels, and the sum.
@@ -250,6 +261,7 @@ func TestFailedAcquisition(t *testing.T) {
 			if v, _ := attrs.Value("outcome"); v.AsString() != c.outcome {
 				t.Errorf("outcome = %q, want %q", v.AsString(), c.outcome)
 			}
+			checkError(t, got[0], c.outcome)
 			if failed := got[0].Status().Code == codes.Error; failed != c.failed {
 				t.Errorf("marked as failed: %v, want %v", failed, c.failed)
 			}

@@ -51,7 +51,7 @@ function rows(span, depth, spans) {
   const wait = Number(span.attributes['order.batch.wait']) * 1e6, begins = parts.flat().find((r) => r.kind === 'transaction')?.from;
   if (wait >= 0 && begins) parts.push([{name: t('queue'), kind: 'queue', depth: depth + 1, from: begins - wait, until: begins}]);
   parts.sort(([a], [b]) => a.from - b.from);
-  return [{name: span.name, kind: kindOf(span), failed: span.failed, depth, from: span.start_us, until}, ...parts.flat()];
+  return [{name: span.name, kind: kindOf(span), failed: span.failed, why: span.attributes['error.type'], depth, from: span.start_us, until}, ...parts.flat()];
 }
 
 const ms = (us) => (us / 1000).toFixed(us < 100_000 ? 2 : 0);
@@ -60,7 +60,7 @@ function Waterfall({instance, from, until, rows}) {
   const share = (at) => 100 * Math.min(1, Math.max(0, (at - from) / (until - from)));
   return html`<table class="trace"><caption><time>${new Date(from / 1000).toTimeString().slice(0, 8)}</time> ${instance}</caption>
     <thead><tr><th>${t('step')}</th><th>${t('begins')}</th><th>${t('lasts')}</th><td></td></tr></thead>
-    <tbody>${rows.map((r, i) => html`<tr key=${i}><th scope="row" class=${r.failed ? 'bad' : ''}>${'\u2003'.repeat(r.depth)}${r.name}${r.failed ? ` ${t('failed')}` : ''}</th>
+    <tbody>${rows.map((r, i) => html`<tr key=${i}><th scope="row" class=${r.failed ? 'bad' : ''}>${'\u2003'.repeat(r.depth)}${r.name}${r.failed ? ` ${t('failed')}${r.why ? `: ${r.why}` : ''}` : ''}</th>
       <td class="number">${ms(r.from - from)}</td><td class="number">${r.kind === 'event' ? '' : ms(r.until - r.from)}</td>
       <td><svg width="100%" height="12" aria-hidden="true"><rect class=${r.kind} x=${`${share(r.from) * .98}%`} width=${`${Math.max(.98 * (share(r.until) - share(r.from)), 1)}%`} height="12" /></svg></td></tr>`)}</tbody></table>`;
 }
