@@ -1,6 +1,7 @@
 package order
 
 import (
+	"slices"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -8,7 +9,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// The span of a transaction is in the trace of an order that is recorded, and has links to all others, of its SKU and of other SKUs.
+// The span of a transaction is in the trace of an order that is recorded, and has links to all that are, of its SKU and of other SKUs,
+// also if a client has them in one trace.
 func TestTransactionLinksItsOrders(t *testing.T) {
 	spans := tracetest.NewInMemoryExporter()
 	tracers := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans), sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.NeverSample())))
@@ -16,15 +18,15 @@ func TestTransactionLinksItsOrders(t *testing.T) {
 		r.queue.tracer = tracers.Tracer("test")
 		first := r.do(r.Context(), "1", "conditional/a")
 		c := r.commit("1")
-		want := make(map[trace.TraceID]bool)
-		order := func(id, sku string, sampled bool) <-chan error {
-			s := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{id[0]}, SpanID: trace.SpanID{1}, TraceFlags: trace.TraceFlags(0).WithSampled(sampled)})
+		var want []trace.Link
+		order := func(id, sku string, in byte, sampled bool) <-chan error {
+			s := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{in}, SpanID: trace.SpanID{id[0]}, TraceFlags: trace.TraceFlags(0).WithSampled(sampled)})
 			if sampled {
-				want[s.TraceID()] = true
+				want = append(want, trace.Link{SpanContext: s})
 			}
 			return r.do(trace.ContextWithSpanContext(r.Context(), s), id, sku)
 		}
-		done := []<-chan error{order("2", "b", false), order("3", "b", true), order("4", "b", true), order("5", "conditional/c", true), order("6", "conditional/c", false)}
+		done := []<-chan error{order("2", "b", 1, false), order("3", "b", 2, true), order("4", "b", 2, true), order("5", "conditional/c", 3, true), order("6", "conditional/c", 4, false)}
 		c.answer <- nil
 		r.ended(first, nil)
 		c = r.commit("2 3 4 | 5 | 6")
@@ -39,17 +41,11 @@ func TestTransactionLinksItsOrders(t *testing.T) {
 		if len(got) != 1 {
 			r.Fatalf("%d spans, want one", len(got))
 		}
-		found := map[trace.TraceID]bool{got[0].SpanContext.TraceID(): true}
-		for _, l := range got[0].Links {
-			found[l.SpanContext.TraceID()] = true
+		if is := got[0]; is.SpanContext.TraceID() != want[0].SpanContext.TraceID() || is.Parent.SpanID() != want[0].SpanContext.SpanID() {
+			r.Errorf("the span is a child of %v, want %v", is.Parent, want[0].SpanContext)
 		}
-		if len(found) != len(want) || len(got[0].Links) != len(want)-1 {
-			r.Errorf("traces %v, want %v", found, want)
-		}
-		for id := range want {
-			if !found[id] {
-				r.Errorf("no link to %v", id)
-			}
+		if !slices.EqualFunc(got[0].Links, want, func(is sdktrace.Link, l trace.Link) bool { return is.SpanContext.Equal(l.SpanContext) }) {
+			r.Errorf("links to %v, want %v", got[0].Links, want)
 		}
 	})
 }

@@ -262,8 +262,8 @@ func (q *commitQueue) observe(ctx context.Context, parts []*part, orders int) {
 }
 
 // try commits parts. A panic is an error like another. The transaction ends when the callers of all orders have left. Its span is in the
-// trace of one of its orders, which is recorded if any is, and has links to the others. It is a child of the span of the lease if that
-// is in the same trace.
+// trace of one of its orders, which is recorded if any is, and has links to all that are recorded. It is a child of the span of the
+// lease if that is in the same trace.
 func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -271,7 +271,6 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		}
 	}()
 	batches, skus, orders, strategy := make([]*Batch, len(parts)), 0, 0, ""
-	of := trace.SpanContextFromContext(parts[0].entries[0].ctx)
 	var links []trace.Link
 	for i, p := range parts {
 		p.batch = &Batch{Claims: p.unit.claims, Bounded: p.unit.bounded()}
@@ -280,16 +279,16 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 			for _, o := range e.offers {
 				strategy = common(strategy, o.Strategy.Name)
 			}
-			switch s := trace.SpanContextFromContext(e.ctx); {
-			case !s.IsSampled() || s.TraceID() == of.TraceID():
-			case !of.IsSampled():
-				of = s
-			default:
+			if s := trace.SpanContextFromContext(e.ctx); s.IsSampled() {
 				links = append(links, trace.Link{SpanContext: s})
 			}
 		}
 		batches[i] = p.batch
 		skus, orders = skus+len(p.unit.claims), orders+len(p.entries)
+	}
+	of := trace.SpanContextFromContext(parts[0].entries[0].ctx)
+	if len(links) > 0 {
+		of = links[0].SpanContext
 	}
 	within := of
 	for _, p := range parts {

@@ -82,6 +82,22 @@ type Span struct {
 	Within trace.SpanID
 }
 
+// spanID identifies a span.
+type spanID struct {
+	trace.TraceID
+	trace.SpanID
+}
+
+func idOf(s trace.SpanContext) spanID { return spanID{s.TraceID(), s.SpanID()} }
+
+// parentOf returns the parent of s at this instance. A client chooses the parent of its request, which may be the span of another order.
+func parentOf(s sdktrace.ReadOnlySpan) spanID {
+	if s.Parent().IsRemote() {
+		return spanID{}
+	}
+	return idOf(s.Parent())
+}
+
 // of returns the spans of an order that are kept, the earliest first: those of the requests and of the batches of timers that placed and changed it,
 // and of transactions that it shared with other orders. It also returns since when spans are kept.
 func (r *recent) of(order string) (spans []Span, since time.Time) {
@@ -90,21 +106,21 @@ func (r *recent) of(order string) (spans []Span, since time.Time) {
 	all, since := slices.Clone(r.spans), r.since
 	r.mu.Unlock()
 	f := &family{
-		order: order, byID: make(map[trace.SpanID]sdktrace.ReadOnlySpan, len(all)),
-		children: make(map[trace.SpanID][]sdktrace.ReadOnlySpan), linked: make(map[trace.SpanID][]sdktrace.ReadOnlySpan), taken: make(map[trace.SpanID]bool),
+		order: order, byID: make(map[spanID]sdktrace.ReadOnlySpan, len(all)),
+		children: make(map[spanID][]sdktrace.ReadOnlySpan), linked: make(map[spanID][]sdktrace.ReadOnlySpan), taken: make(map[spanID]bool),
 	}
 	for _, s := range all {
-		f.byID[s.SpanContext().SpanID()] = s
-		f.children[s.Parent().SpanID()] = append(f.children[s.Parent().SpanID()], s)
+		f.byID[idOf(s.SpanContext())] = s
+		f.children[parentOf(s)] = append(f.children[parentOf(s)], s)
 		for _, l := range s.Links() {
-			f.linked[l.SpanContext.SpanID()] = append(f.linked[l.SpanContext.SpanID()], s)
+			f.linked[idOf(l.SpanContext)] = append(f.linked[idOf(l.SpanContext)], s)
 		}
 	}
 	for _, s := range all {
 		if !f.names(s) {
 			continue
 		}
-		for p, ok := f.byID[s.Parent().SpanID()]; ok; p, ok = f.byID[p.Parent().SpanID()] {
+		for p, ok := f.byID[parentOf(s)]; ok; p, ok = f.byID[parentOf(p)] {
 			s = p
 		}
 		f.take(s, trace.SpanID{})
@@ -116,9 +132,9 @@ func (r *recent) of(order string) (spans []Span, since time.Time) {
 // family collects the spans of an order.
 type family struct {
 	order            string
-	byID             map[trace.SpanID]sdktrace.ReadOnlySpan
-	children, linked map[trace.SpanID][]sdktrace.ReadOnlySpan // by parent, and by span that they link to
-	taken            map[trace.SpanID]bool
+	byID             map[spanID]sdktrace.ReadOnlySpan
+	children, linked map[spanID][]sdktrace.ReadOnlySpan // by parent, and by span that they link to
+	taken            map[spanID]bool
 	spans            []Span
 }
 
@@ -148,29 +164,31 @@ const orderID = attribute.Key("order.id")
 
 // take adds s with all that it contains, unless another order is placed there.
 func (f *family) take(s sdktrace.ReadOnlySpan, within trace.SpanID) {
-	id := s.SpanContext().SpanID()
+	id := idOf(s.SpanContext())
 	if f.taken[id] || slices.ContainsFunc(s.Attributes(), func(a attribute.KeyValue) bool { return a.Key == orderID && a.Value.AsString() != f.order }) {
 		return
 	}
 	f.add(s, within)
 	for _, c := range f.children[id] {
-		f.take(c, id)
+		if len(c.Links()) == 0 || slices.ContainsFunc(c.Links(), func(l sdktrace.Link) bool { return f.taken[idOf(l.SpanContext)] }) {
+			f.take(c, id.SpanID)
+		} // otherwise it is a transaction of other orders, under the same lease
 	}
 	for _, shared := range f.linked[id] {
-		lease, ok := f.byID[shared.Parent().SpanID()]
+		lease, ok := f.byID[parentOf(shared)]
 		switch {
 		case !shared.Parent().IsValid(): // a batch of timers, which is found by its ids
 		case ok && lease.Name() == "lock.hold": // of another order
-			f.add(lease, id)
+			f.add(lease, id.SpanID)
 			f.take(shared, shared.Parent().SpanID())
 		default:
-			f.take(shared, id)
+			f.take(shared, id.SpanID)
 		}
 	}
 }
 
 func (f *family) add(s sdktrace.ReadOnlySpan, within trace.SpanID) {
-	if id := s.SpanContext().SpanID(); !f.taken[id] {
+	if id := idOf(s.SpanContext()); !f.taken[id] {
 		f.taken[id] = true
 		f.spans = append(f.spans, Span{s, within})
 	}

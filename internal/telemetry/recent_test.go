@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/order"
@@ -50,7 +51,7 @@ func TestSpansOfAnOrder(t *testing.T) {
 	first, firstEnds := place("1")
 	second, secondEnds := place("2")
 	lease, released := start(first, "lock.hold")
-	shared, committed := start(lease, "stock.reserve", trace.WithLinks(trace.LinkFromContext(second)))
+	shared, committed := start(lease, "stock.reserve", trace.WithLinks(trace.LinkFromContext(first), trace.LinkFromContext(second)))
 	for _, name := range []string{"BEGIN", "COMMIT"} {
 		_, end := start(shared, name)
 		end()
@@ -58,7 +59,7 @@ func TestSpansOfAnOrder(t *testing.T) {
 	committed()
 	secondEnds()
 	firstEnds()
-	_, other := start(lease, "stock.reserve") // of the same lease
+	_, other := start(lease, "stock.reserve", trace.WithLinks(trace.LinkFromContext(first))) // of the same lease
 	other()
 	released()
 	_, paid := start(t.Context(), "POST /api/v1/orders/:id/pay", trace.WithAttributes(attribute.String("http.request.method", "POST"), attribute.String("url.path", "/api/v1/orders/1/pay")))
@@ -93,6 +94,46 @@ func TestSpansOfAnOrder(t *testing.T) {
 		"6": {"timers order.place", "  order.place_queued"},
 		"5": {"timers order.expire", "  UPDATE orders"}, // it was not sampled
 	} {
+		if diff := cmp.Diff(want, tree(t, tel, id)); diff != "" {
+			t.Errorf("order %s (-want +got):\n%s", id, diff)
+		}
+	}
+}
+
+// A client may send the traceresponse of an order as the traceparent of others, as it may have several in a trace of its own. Each has
+// its own spans and its own transaction, also under the lease of another one.
+func TestOrdersOfOneTraceAreApart(t *testing.T) {
+	t.Setenv("OTEL_TRACES_EXPORTER", "memory")
+	tel := setup(t, telemetry.Config{})
+	tracer := tel.TracerProvider.Tracer("test")
+	sent, ends := propagation.MapCarrier{}, []func(){}
+	place := func(id string) context.Context {
+		ctx, request := tracer.Start(tel.Propagator.Extract(t.Context(), sent), "POST /api/v1/orders")
+		if len(sent) == 0 {
+			sent["traceparent"] = tel.Traceparent(ctx)
+		}
+		ctx, placed := tracer.Start(ctx, "order.place", trace.WithAttributes(attribute.String("order.id", id)))
+		ends = append(ends, func() { placed.End(); request.End() })
+		return ctx
+	}
+	orders := map[string]context.Context{"1": place("1"), "2": place("2"), "3": place("3")}
+	lease, hold := tracer.Start(orders["1"], "lock.hold")
+	for _, of := range []string{"1", "2 3"} {
+		var links []trace.Link
+		for id := range strings.FieldsSeq(of) {
+			links = append(links, trace.LinkFromContext(orders[id]))
+		}
+		ctx, transaction := tracer.Start(lease, "stock.reserve", trace.WithLinks(links...))
+		_, statement := tracer.Start(ctx, "UPDATE "+of)
+		statement.End()
+		transaction.End()
+	}
+	hold.End()
+	for _, end := range ends {
+		end()
+	}
+	for id, statement := range map[string]string{"1": "UPDATE 1", "2": "UPDATE 2 3", "3": "UPDATE 2 3"} {
+		want := []string{"POST /api/v1/orders", "  order.place", "    lock.hold", "      stock.reserve", "        " + statement}
 		if diff := cmp.Diff(want, tree(t, tel, id)); diff != "" {
 			t.Errorf("order %s (-want +got):\n%s", id, diff)
 		}
