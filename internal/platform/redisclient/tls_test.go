@@ -14,13 +14,14 @@ import (
 
 const user = "shop:" + testbedtest.EscapedPassword + "@"
 
-// TestRedisThatDemandsTLS uses a server, and a cluster of one, that demand TLS, a certificate and a user. A mistake in
-// the URL has a hint.
+// TestRedisThatDemandsTLS uses a server, one that a sentinel names, and a cluster of one, that demand TLS, a certificate and
+// a user. A mistake in the URL has a hint.
 func TestRedisThatDemandsTLS(t *testing.T) {
 	t.Parallel()
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
 	alone := testbedtest.SecureRedis(t, c)
 	cluster := testbedtest.SecureRedis(t, c, "--cluster-enabled", "yes", "--cluster-announce-ip", "127.0.0.1")
+	sentinel := testbedtest.SecureSentinel(t, c, alone) + "/shop"
 	slots, err := redisclient.New("rediss://" + user + cluster + "?" + c.Both())
 	if err != nil {
 		t.Fatal(err)
@@ -34,6 +35,11 @@ func TestRedisThatDemandsTLS(t *testing.T) {
 		"rediss://" + user + alone + "?" + c.Both():                 "",
 		"redis://" + user + alone + "/1?" + c.Both():                "",
 		"rediss+cluster://" + user + cluster + "?" + c.Both():       "",
+		"rediss+sentinel://" + user + sentinel + "?" + c.Both():     "",
+		"redis+sentinel://" + user + sentinel:                       "has TLS at this port if and only if",
+		"rediss+sentinel://" + user + sentinel + "?" + other.Both(): "give the authority",
+		"rediss+sentinel://" + user + sentinel + "?" + c.Server():   "by tls-cert=FILE and tls-key=FILE",
+		"rediss+sentinel://shop:wrong@" + sentinel + "?" + c.Both(): "WRONGPASS",
 		"redis://" + user + alone:                                   "has TLS at this port if and only if",
 		"redis+cluster://" + user + cluster:                         "has TLS at this port if and only if",
 		"rediss://" + user + alone:                                  "give the authority",

@@ -100,6 +100,11 @@ func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*
 	return watcher, watcher.hurry(ctx)
 }
 
+// StartLoneSentinel runs one sentinel on a free loopback port, with these settings, one line each, as in sentinel.conf.
+func StartLoneSentinel(ctx context.Context, settings ...string) (*Redis, error) {
+	return startNode(ctx, "sentinel", func(int) ([]string, error) { return settings, nil }, "--sentinel")
+}
+
 // hurry shortens periods that are no settings and do not survive a restart. After some of them sentinels find each
 // other, and a master that returns becomes a replica.
 //

@@ -91,6 +91,24 @@ func SecureRedis(t testing.TB, c Certificates, args ...string) string {
 	return server.Addr()
 }
 
+// SecureSentinel starts a sentinel with a port that demands TLS and a certificate, and returns the HOST:PORT of that. It
+// watches a SecureRedis with the same certificates, under the name shop.
+func SecureSentinel(t testing.TB, c Certificates, master string) string {
+	t.Helper()
+	address := freeAddress(t)
+	_, own, err := net.SplitHostPort(address)
+	host, port, bad := net.SplitHostPort(master)
+	if err = errors.Join(err, bad); err != nil {
+		t.Fatal(err)
+	}
+	sentinel, err := testbed.StartLoneSentinel(t.Context(),
+		"tls-port "+own, "tls-ca-cert-file "+c.CA, "tls-cert-file "+c.Cert, "tls-key-file "+c.Key, "tls-replication yes",
+		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port),
+		"sentinel auth-user shop shop", fmt.Sprintf("sentinel auth-pass shop %q", Password))
+	started(t, sentinel, err)
+	return address
+}
+
 // SecureEtcd starts a server that demands TLS, a certificate, and a user, and returns its HOST:PORT. The user shop may
 // use the keys below shop only.
 func SecureEtcd(t testing.TB, c Certificates) string {
