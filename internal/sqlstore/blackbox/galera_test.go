@@ -21,7 +21,9 @@ func TestPlacedOrdersAreStoredByThreeGaleraNodes(t *testing.T) {
 	t.Parallel()
 	var stores []*sqlstore.Store
 	nodes := testbedtest.StartGalera(t).Nodes()
+	var urls []string
 	for i, node := range nodes {
+		urls = append(urls, node.URL())
 		stores = append(stores, open(t, node.URL(), fmt.Sprint("shop-", i+1)))
 	}
 	for name, update := range map[string]stock.Update{
@@ -43,6 +45,7 @@ func TestPlacedOrdersAreStoredByThreeGaleraNodes(t *testing.T) {
 			t.Errorf("%s: %d placed and %d unknown: %+v %q", name, n, unknown, a, a.Broken())
 		}
 	}
+	purgeDuringASale(t, urls...)
 }
 
 // sellAtAll has eight buyers at each store, who place orders of one unit until there were so many attempts. It returns the

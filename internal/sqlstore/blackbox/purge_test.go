@@ -150,53 +150,64 @@ const day = int64(24 * time.Hour / time.Microsecond)
 // orders that were paid.
 func TestPurgeDuringASale(t *testing.T) {
 	t.Parallel()
-	engines(t, func(t *testing.T, url string) {
-		s := open(t, url, "one")
-		limited(t, s, "a", "conditional", 10_000, 500)
-		limited(t, s, "b", "conditional", 10_000, 500)
-		create(t, s, "free", "conditional", 10_000)
-		var sale, others sync.WaitGroup
-		over := make(chan struct{})
-		for side := range 6 {
-			sale.Go(func() {
-				for n := range 40 {
-					changeOne(t, s, side, n)
-				}
-			})
-		}
-		deleted := make([]int64, 2)
-		for i := range deleted {
-			mine := open(t, url, fmt.Sprint("purge-", i))
-			others.Go(func() {
-				for sold := true; sold; {
-					select {
-					case <-over:
-						sold = false
-					default:
-					}
-					deleted[i] += purge(t, mine, everything)
-					for _, a := range []stock.Audit{auditOf(t, mine, "free"), auditOf(t, mine, "a")} {
-						if !a.OK() {
-							t.Errorf("%+v %q", a, a.Broken())
-						}
-					}
-				}
-			})
-		}
-		sale.Wait()
-		close(over)
-		others.Wait()
-		// Of 40 numbers 1, 11 and 31 are paid, the first of them with a limit.
-		want := map[string]int64{"a": 6, "b": 6, "free": 6 * 2}
-		for _, a := range allAudits(t, s, isRight) {
-			if a.Sold != want[a.SKU] || a.Open != 0 || a.Stocked != 10_000 {
-				t.Errorf("%+v: want %d sold", a, want[a.SKU])
+	engines(t, func(t *testing.T, url string) { purgeDuringASale(t, url) })
+}
+
+// purgeDuringASale sells at all of these nodes of one database.
+func purgeDuringASale(t *testing.T, urls ...string) {
+	t.Helper()
+	var stores []*sqlstore.Store
+	for i, url := range urls {
+		stores = append(stores, open(t, url, fmt.Sprint("shop-", i+1)))
+	}
+	s := stores[0]
+	limited(t, s, "a", "conditional", 10_000, 500)
+	limited(t, s, "b", "conditional", 10_000, 500)
+	create(t, s, "free", "conditional", 10_000)
+	for _, url := range urls[1:] {
+		catchUp(t, url)
+	}
+	var sale, others sync.WaitGroup
+	over := make(chan struct{})
+	for side := range 6 {
+		sale.Go(func() {
+			for n := range 40 {
+				changeOne(t, stores[side%len(stores)], side, n)
 			}
+		})
+	}
+	deleted := make([]int64, 2)
+	for i := range deleted {
+		mine := open(t, urls[(i+1)%len(urls)], fmt.Sprint("purge-", i))
+		others.Go(func() {
+			for sold := true; sold; {
+				select {
+				case <-over:
+					sold = false
+				default:
+				}
+				deleted[i] += purge(t, mine, everything)
+				for _, a := range []stock.Audit{auditOf(t, mine, "free"), auditOf(t, mine, "a")} {
+					if !a.OK() {
+						t.Errorf("%+v %q", a, a.Broken())
+					}
+				}
+			}
+		})
+	}
+	sale.Wait()
+	close(over)
+	others.Wait()
+	// Of 40 numbers 1, 11 and 31 are paid, the first of them with a limit.
+	want := map[string]int64{"a": 6, "b": 6, "free": 6 * 2}
+	for _, a := range allAudits(t, s, isRight) {
+		if n, mine := want[a.SKU]; mine && (a.Sold != n || a.Open != 0 || a.Stocked != 10_000) {
+			t.Errorf("%+v: want %d sold", a, n)
 		}
-		if n := deleted[0] + deleted[1]; n != 6*(40-1) {
-			t.Errorf("%d orders deleted", n)
-		}
-	})
+	}
+	if n := deleted[0] + deleted[1]; n != 6*(40-1) {
+		t.Errorf("%d orders deleted", n)
+	}
 }
 
 // A purge that ends before any of its statements leaves books that are right, and the next purge does the rest.
