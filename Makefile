@@ -14,6 +14,9 @@ COMPOSE := SHOP_VERSION=$(VERSION) docker compose -f deployments/docker-compose.
 # Some tests build the program in other folders; with -trimpath, what is built in one of them is built for all.
 export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
+# The race detector would sleep for a second before each end of a program.
+export GORACE := atexit_sleep_ms=0
+
 .PHONY: help
 help: ## Show this list.
 	@awk -F ':.*## ' '/^[a-z.-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -33,16 +36,17 @@ UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
 RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
 # make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
-GOTEST  := go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
+GOTEST   = go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
 # Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. They come last, with the machine for
-# themselves: some measure what a service does under overload.
+# themselves: some measure what a service does under overload. They run the program as its users have it; make soak adds the race detector.
 .PHONY: test-redislock test-rest test-e2e test-bench test-deployments
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
+test-e2e: RACE :=
 test-e2e:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./internal/e2e
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
@@ -52,7 +56,7 @@ test-deployments:
 	cd deployments && go test -vet=off -count=1 ./...
 
 .PHONY: test
-test: servers ## Run every test against real servers, with the race detector.
+test: servers ## Run every test against real servers; all but those of internal/e2e with the race detector.
 	go build $(RACE) ./...
 	{ $(MAKE) test-redislock && $(MAKE) test-bench test-deployments; } & beside=$$!; \
 	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
