@@ -106,8 +106,8 @@ func (s schema) traces() []byte {
 	var page bytes.Buffer
 	page.WriteString(`# Spans
 
-[schema.yaml](../../internal/telemetry/schema.yaml) has all spans, and ` + "`make gen`" + ` writes this page. A short sale in which Redis stops shows all
-of them, and no others. [TestSaleExportsItsSchema](../../internal/e2e/telemetry_test.go)
+[schema.yaml](../../internal/telemetry/schema.yaml) has all spans, and ` + "`make gen`" + ` writes this page. A short sale, in which
+Redis stops and a receiver refuses webhooks, shows all of them, and no others. [TestSaleExportsItsSchema](../../internal/e2e/telemetry_test.go)
 
 | span | attributes | meaning |
 |---|---|---|

@@ -148,7 +148,7 @@ func (s telemetrySchema) lines() (spans, metrics map[string][]string, optional [
 	}
 }
 
-// A short sale, in which Redis stops for a moment, exports what the schema lists, and nothing else: spans, metrics with their units, and
+// A short sale, in which Redis stops for a moment and a receiver refuses webhooks, exports what the schema lists, and nothing else: spans, metrics with their units, and
 // the attributes of both. Spans that failed say why.
 func TestSaleExportsItsSchema(t *testing.T) {
 	t.Parallel()
@@ -195,14 +195,24 @@ func compareSchema(t *testing.T, what string, want map[string][]string, got map[
 	}
 }
 
-// sellWithFaults has two instances sell: accepted, batched, queued and refused orders, expiries, and an outage of Redis.
+// sellWithFaults has two instances sell: accepted, batched, queued and refused orders, expiries, webhooks that are refused, and an outage of Redis.
 func sellWithFaults(t *testing.T, env map[string]string) {
 	t.Helper()
 	redis := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	s := stage{database: testbedtest.Database(t), redis: redis.URL()}
+	refused := make(chan struct{}, 1)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusInternalServerError)
+		select {
+		case refused <- struct{}{}:
+		default:
+		}
+	}))
+	t.Cleanup(receiver.Close)
 	var all []*instance
 	for i := range 2 {
-		r := launchIn(t, env, program, "--instance", fmt.Sprint("shop-", i+1), "--database", s.database, "--redis", s.redis, "--order-ttl", "1s", "--customer-rate", "1000")
+		r := launchIn(t, env, program, "--instance", fmt.Sprint("shop-", i+1), "--database", s.database, "--redis", s.redis, "--order-ttl", "1s", "--customer-rate", "1000",
+			"--webhook", receiver.URL, "--webhook-secret", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 		r.listens(t)
 		all = append(all, r)
 	}
@@ -234,6 +244,7 @@ func sellWithFaults(t *testing.T, env map[string]string) {
 		_, body := a.send(t, "GET", queued.header.Get("Location"), "")
 		return !strings.Contains(body, "QUEUED") && strings.Contains(body, "status")
 	})
+	testbedtest.Eventually(t, "a webhook is refused", func() bool { return len(refused) > 0 })
 	if err := redis.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
