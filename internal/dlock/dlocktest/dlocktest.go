@@ -239,7 +239,7 @@ func acquiring(ctx context.Context, l dlock.Locker, key string) <-chan result {
 
 func tryAcquire(ctx context.Context, t testing.TB, l dlock.Locker, key string) *dlock.Lease {
 	t.Helper()
-	lease, err := l.TryAcquire(ctx, key)
+	lease, err := patiently(t, func() (*dlock.Lease, error) { return l.TryAcquire(ctx, key) })
 	if err != nil {
 		t.Fatalf("TryAcquire: %v", err)
 	}
