@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -183,6 +184,22 @@ const readLab = `(() => {
 		why: [...lab.querySelectorAll('.why')].map((e) => e.innerText).join('\n')};
 })()`
 
+var englishWord = regexp.MustCompile(`[A-Za-z]{3,}`)
+
+// saysInChinese wants at least so many steps, findings and texts of the picture, all of them in Chinese.
+func saysInChinese(page context.Context, t *testing.T, least int) {
+	t.Helper()
+	said := evaluate[[]string](page, t, "[...document.querySelectorAll('#labs .steps li, #labs .findings li, #labs .picture text')].map((e) => e.textContent)")
+	for _, text := range said {
+		if word := englishWord.FindString(text); word != "" && !slices.Contains([]string{"naive", "conditional", "optimistic", "SQLite", "MariaDB", "Redis"}, word) {
+			t.Errorf("in Chinese, the lab says %q", text)
+		}
+	}
+	if len(said) < least {
+		t.Errorf("in Chinese, the lab has %d texts, want at least %d", len(said), least)
+	}
+}
+
 // walkThroughLab goes from the question through each step to the verdict, by button and by key, and back. At each step, the page shows
 // what has happened so far and nothing else.
 func walkThroughLab(page context.Context, t *testing.T) {
@@ -247,6 +264,8 @@ func walkThroughLab(page context.Context, t *testing.T) {
 		return strings.HasPrefix(s.Status, fmt.Sprintf("第 %d 步，共 %d 步", whole.All, whole.All)) && strings.Contains(s.Question, "两个进程卖最后一件") && strings.HasPrefix(s.Expect, "预期")
 	})
 	press(kb.ArrowRight)
+	at(whole.All + 1)
+	saysInChinese(page, t, whole.All+whole.AllMarks)
 	l, err := lab.Find("lost-update")
 	if s := at(whole.All + 1); err != nil || s.Why != l.Chinese().Why+"\n"+l.Chinese().Cure {
 		t.Errorf("in Chinese, cause and cure are %q, %v", s.Why, err)

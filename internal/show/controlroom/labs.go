@@ -12,11 +12,17 @@ import (
 
 // labRun is the latest lab. Its fields are guarded by the room's mu.
 type labRun struct {
-	Name    string      `json:"name"`
-	Running bool        `json:"running"`
-	Steps   []lab.Event `json:"steps"`
-	Result  *lab.Result `json:"result,omitempty"`
-	SVG     string      `json:"svg,omitempty"`
+	Name    string `json:"name"`
+	Running bool   `json:"running"`
+	said
+	Chinese said `json:"zh"`
+}
+
+// said is what a lab says in one language.
+type said struct {
+	Steps  []lab.Event `json:"steps"`
+	Result *lab.Result `json:"result,omitempty"`
+	SVG    string      `json:"svg,omitempty"`
 }
 
 // listedLab is a lab in the languages of the page.
@@ -42,7 +48,7 @@ func (r *Room) runLab(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUnknown, err)
 	}
-	run := &labRun{Name: l.Name, Running: true, Steps: []lab.Event{}}
+	run := &labRun{Name: l.Name, Running: true, said: said{Steps: []lab.Event{}}, Chinese: said{Steps: []lab.Event{}}}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.lab != nil && r.lab.Running {
@@ -52,15 +58,18 @@ func (r *Room) runLab(ctx context.Context, name string) error {
 	r.notify()
 	r.tasks.Go(func() {
 		result := l.Do(ctx, lab.Config{Executable: r.Executable, Seen: func(e lab.Event) {
+			chinese := e.Chinese()
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			run.Steps = append(run.Steps, e)
+			run.Steps, run.Chinese.Steps = append(run.Steps, e), append(run.Chinese.Steps, chinese)
 			r.notify()
 		}})
+		chinese := result.Chinese()
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if run.Running, run.Result = false, &result; result.Picture != nil {
-			run.SVG = result.Picture.SVG()
+		run.Running, run.Result, run.Chinese.Result = false, &result, &chinese
+		if result.Picture != nil {
+			run.SVG, run.Chinese.SVG = result.Picture.SVG(), result.Picture.Chinese().SVG()
 		}
 		r.notify()
 	})

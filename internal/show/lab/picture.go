@@ -33,7 +33,8 @@ type Picture struct {
 	Bars []Bar  `json:"bars,omitempty"`
 	Unit string `json:"unit,omitempty"` // of the bars
 
-	began time.Time // of the run
+	began time.Time                // of the run
+	say   func(text string) string // translates a text of the SVG; nil: it is in English
 }
 
 // Row is one line of a timeline, such as a process.

@@ -10,6 +10,7 @@ import (
 )
 
 // texts explain the labs: NN-NAME.md in English, with links, and NN-NAME.zh.md in Chinese. bibliography.md lists what to read.
+// runs.zh.txt has in Chinese what runs say.
 //
 //go:embed texts
 var texts embed.FS

@@ -30,7 +30,7 @@ export function Walk({run, children}) {
   return html`<div class="walk" role="group" aria-label=${t('walk')}>
       ${button('fromStart', 0, here === 0)} ${button('previous', here - 1, here === 0, 'ArrowLeft')} ${button('next', here + 1, here === last, 'ArrowRight')}
       <span role="status" data-position=${here}>${here === 0 ? t('question') : whole ? t('verdict') : `${t('stepOf', here, steps.length)}: ${steps[here - 1].text}`}</span></div>
-    <ol class="steps" lang="en">${steps.map((s, i) => html`<li key=${i} class=${i < here ? '' : 'later'} aria-current=${current(i + 1)}><time>${s.at_ms.toFixed(0)} ms</time> ${s.text}</li>`)}</ol>
+    <ol class="steps">${steps.map((s, i) => html`<li key=${i} class=${i < here ? '' : 'later'} aria-current=${current(i + 1)}><time>${s.at_ms.toFixed(0)} ms</time> ${s.text}</li>`)}</ol>
     ${run.running && html`<p class="muted" role="status">${t('runningLab')} …</p>`}
     ${run.svg && html`<div ref=${picture} class="picture" tabindex="0" role="region" aria-label=${t('picture')} dangerouslySetInnerHTML=${{__html: run.svg}}></div>`}
     ${run.result && whole && children}`;
