@@ -293,7 +293,7 @@ func TestDoctorNamesEachHost(t *testing.T) {
 	t.Parallel()
 	servers := testbedtest.StartReplicated(t, 2, nil)
 	writer, replica := servers[0], servers[1]
-	sentinel := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	sentinel := testbedtest.StartSentinel(t)
 	database := "mysql://seller:secret@" + replica.Addr() + ",127.0.0.1:1," + writer.Addr() + "/" + testbed.DefaultDatabase
 	if code, _, stderr := call(t, noEnv, "migrate", "--create", "--database", database); code != 0 {
 		t.Fatal(stderr)

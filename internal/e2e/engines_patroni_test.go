@@ -20,8 +20,8 @@ const patroniTTL = 20 * time.Second
 func startPatroni(t *testing.T) *servers {
 	t.Helper()
 	cluster := testbedtest.StartPatroni(t, patroniTTL)
-	all := serversOf("postgres://shop@", cluster.Members())
-	all.databases[2] = "postgres://shop@" + proxyToLeader(t, cluster.Members()) + "/" + testbed.DefaultDatabase
+	all := serversOf("postgres://shop@", cluster.Nodes())
+	all.databases[2] = "postgres://shop@" + proxyToLeader(t, cluster.Nodes()) + "/" + testbed.DefaultDatabase
 	all.waits = mostWait
 	ctx := t.Context()
 	leader := func() *testbed.PatroniMember {

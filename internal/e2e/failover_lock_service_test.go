@@ -183,7 +183,7 @@ func TestOnePausedEtcdMemberKeepsTheService(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	members := c.Members()
+	members := c.Nodes()
 	follower := members[slices.IndexFunc(members, func(m *testbed.Etcd) bool { return m != leader })]
 	r := start(t, "--database", sqliteURL(t), "--etcd", strings.Join(c.Addrs(), ","))
 	const buyers = 6

@@ -39,7 +39,7 @@ func serving(t *testing.T, strategies []string, flag, form string, hosts []strin
 
 func startUnderSentinel(t *testing.T) *servers {
 	t.Helper()
-	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	s := testbedtest.StartSentinel(t)
 	var old *testbed.Redis
 	replaced := func(harm func(*testbed.Redis) error) func() {
 		return during(t, func(ctx context.Context) (err error) {
@@ -75,7 +75,7 @@ func startUnderSentinel(t *testing.T) *servers {
 func startOnCluster(t *testing.T) *servers {
 	t.Helper()
 	const key = "shop:lock:{sku:redis}"
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	c := testbedtest.StartCluster(t)
 	var old *testbed.Redis
 	return serving(t, []string{"redis", "redis-cohort", "lua"}, "--redis", "redis+cluster://%s", c.Addrs(), []engineFault{
 		{

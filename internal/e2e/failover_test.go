@@ -113,7 +113,7 @@ func TestQuorumLost(t *testing.T) {
 		"etcd": func(t *testing.T) (string, []server) {
 			t.Helper()
 			c := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{})
-			return strings.Join(c.Addrs(), ","), []server{c.Members()[0], c.Members()[1]}
+			return strings.Join(c.Addrs(), ","), []server{c.Nodes()[0], c.Nodes()[1]}
 		},
 	} {
 		t.Run(strategy, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 
 // others returns the members but leader.
 func others(c *testbed.EtcdCluster, leader *testbed.Etcd) []*testbed.Etcd {
-	return slices.DeleteFunc(c.Members(), func(e *testbed.Etcd) bool { return e == leader })
+	return slices.DeleteFunc(c.Nodes(), func(e *testbed.Etcd) bool { return e == leader })
 }
 
 func leader(t testing.TB, c *testbed.EtcdCluster) *testbed.Etcd {
@@ -150,7 +150,7 @@ func TestHistoryOfKilledLeaders(t *testing.T) {
 func TestHistoryOfLostQuorums(t *testing.T) {
 	t.Parallel()
 	clustered(t, func(t testing.TB, tr trial, c *testbed.EtcdCluster) {
-		paused := c.Members()[1:]
+		paused := c.Nodes()[1:]
 		for _, e := range paused {
 			harm(t, e.Pause)
 		}

@@ -10,7 +10,6 @@ import (
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redisrw"
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -19,7 +18,7 @@ import (
 func TestRWAndCondOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	c := testbedtest.StartCluster(t)
 	rwAndCond(t, redistest.ClusterURL(c), func(ctx context.Context) error {
 		old, err := c.KillMasterOf(ctx, redistest.RWKey("any"))
 		if err != nil {
@@ -33,7 +32,7 @@ func TestRWAndCondOnCluster(t *testing.T) {
 func TestRWAndCondBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	group := testbedtest.StartSentinel(t)
 	rwAndCond(t, redistest.SentinelURL(group), func(ctx context.Context) error {
 		old, err := group.Master(ctx)
 		if err == nil {

@@ -8,7 +8,6 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -24,7 +23,7 @@ func inTime(t testing.TB) context.Context {
 func TestConformanceBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	group := testbedtest.StartSentinel(t)
 	t.Run("before", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.SentinelURL(group))), rand.Text()
@@ -49,7 +48,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 func TestConformanceOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	group := testbedtest.StartCluster(t)
 	t.Run("before", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.ClusterURL(group))), rand.Text()

@@ -31,7 +31,7 @@ type group struct {
 // TestHistoryBehindSentinel kills the master, and a replica takes over.
 func TestHistoryBehindSentinel(t *testing.T) {
 	t.Parallel()
-	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	s := testbedtest.StartSentinel(t)
 	failover(t, group{
 		open: func(t testing.TB) redis.UniversalClient {
 			return redistest.Watched(t, redistest.Client(t, redistest.SentinelURL(s)))
@@ -56,7 +56,7 @@ func TestHistoryBehindSentinel(t *testing.T) {
 // TestHistoryOnCluster kills the master of a key, and its replica takes over.
 func TestHistoryOnCluster(t *testing.T) {
 	t.Parallel()
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	c := testbedtest.StartCluster(t)
 	failover(t, group{
 		open: func(t testing.TB) redis.UniversalClient {
 			return redistest.Watched(t, redistest.Client(t, redistest.ClusterURL(c)))

@@ -15,7 +15,6 @@ import (
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/dlock/redislock"
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -106,7 +105,7 @@ func TestTryAcquireEachWithARefusedKey(t *testing.T) {
 func TestTryAcquireEachOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	group := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	group := testbedtest.StartCluster(t)
 	testbedtest.Steady(t, func(t testing.TB) {
 		l := locker(t, redistest.Watched(t, redistest.Client(t, redistest.ClusterURL(group))))
 		keys := make([]string, 64)

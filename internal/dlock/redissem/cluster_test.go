@@ -6,7 +6,6 @@ import (
 
 	"example.com/shop/internal/dlock/dlocktest"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestSemaphoresOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
-	nodes := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	nodes := testbedtest.StartCluster(t)
 	url := "redis+cluster://" + strings.Join(nodes.Addrs(), ",")
 	h := redistest.SemaphoreHarness(t, url)
 	h.Behind, h.Wipe = nil, nil // each node would need a proxy

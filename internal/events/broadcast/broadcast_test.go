@@ -57,11 +57,11 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
-		conform(t, sentinelURL(testbedtest.StartSentinel(t, testbed.SentinelConfig{})))
+		conform(t, sentinelURL(testbedtest.StartSentinel(t)))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		conform(t, clusterURL(testbedtest.StartCluster(t, testbed.ClusterConfig{})))
+		conform(t, clusterURL(testbedtest.StartCluster(t)))
 	})
 }
 

@@ -149,7 +149,7 @@ func TestFailover(t *testing.T) {
 	t.Parallel()
 	t.Run("sentinel", func(t *testing.T) {
 		t.Parallel()
-		s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+		s := testbedtest.StartSentinel(t)
 		failover(t, sentinelURL(s), func(ctx context.Context) error {
 			master, err := s.Master(ctx)
 			if err != nil {
@@ -160,7 +160,7 @@ func TestFailover(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+		c := testbedtest.StartCluster(t)
 		failover(t, clusterURL(c), func(ctx context.Context) error {
 			const channel = "shop:broadcast:topic"
 			old, err := c.KillMasterOf(ctx, channel)

@@ -8,7 +8,6 @@ import (
 
 	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/storeurl"
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -66,7 +65,7 @@ func TestRedisThatDemandsTLS(t *testing.T) {
 func TestSentinelsWithAPasswordOfTheirOwn(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+		s := testbedtest.StartSentinel(t)
 		for _, node := range s.Sentinels() {
 			do(t, node.Addr(), "ACL", "SETUSER", "watcher", "on", ">"+testbedtest.Password, "~*", "&*", "+@all")
 			do(t, node.Addr(), "ACL", "SETUSER", "default", "off")

@@ -1,12 +1,10 @@
 package testbed
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -16,46 +14,36 @@ const (
 	slots   = 16384
 )
 
-// ClusterConfig says how to run a Redis Cluster. The zero value fails over about
-// three seconds after a master has died.
-type ClusterConfig struct {
-	// NodeTimeout is how long a node must be silent to be taken for dead. Default:
-	// one second.
-	NodeTimeout time.Duration
-	// Args are further settings of every node, one line each, as in redis.conf.
-	Args []string
-}
-
-// Cluster is a Redis Cluster of three masters with a replica each. The roles
-// change; MasterOf says who has them now.
+// Cluster is a Redis Cluster of three masters with a replica each. It fails over about three seconds after a master has
+// died. The roles change; MasterOf says who has them now.
 type Cluster struct {
-	nodes []*Redis
+	servers[*Redis]
+
 	buses []int // the port on which each node talks to the others
 }
 
 // StartCluster runs six servers on free loopback ports, and joins them. It returns when all six find the cluster
 // complete, and every master has a replica that is in step. It needs Redis 7.
-func StartCluster(ctx context.Context, cfg ClusterConfig) (*Cluster, error) {
+func StartCluster(ctx context.Context) (*Cluster, error) {
 	c := &Cluster{}
-	if err := c.start(ctx, cfg); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
-func (c *Cluster) start(ctx context.Context, cfg ClusterConfig) error {
-	timeout := cmp.Or(cfg.NodeTimeout, time.Second).Milliseconds()
+func (c *Cluster) start(ctx context.Context) error {
 	for range 2 * masters {
 		bus := 0
 		node, err := startNode(ctx, "cluster", func(int) (_ []string, err error) {
 			// By default the bus is 10000 above the port, where outgoing connections begin.
 			bus, err = freePort(ctx)
-			return append(append(replicating(),
-				"cluster-enabled yes", fmt.Sprintf("cluster-port %d", bus), fmt.Sprintf("cluster-node-timeout %d", timeout),
+			return append(replicating(),
+				"cluster-enabled yes", fmt.Sprintf("cluster-port %d", bus), "cluster-node-timeout 1000",
 				// A replica that received nothing from its master for long, as on a machine that stalls, is still
 				// better than none.
 				"cluster-replica-validity-factor 0",
-			), cfg.Args...), err
+			), err
 		})
 		if err != nil {
 			return err
@@ -125,9 +113,6 @@ func (c *Cluster) meetFirst(id string) func(ctx context.Context, r *redis.Client
 	}
 }
 
-// Addrs are the addresses of the six nodes, as HOST:PORT.
-func (c *Cluster) Addrs() []string { return addrsOf(c.nodes) }
-
 // MasterOf is the node that has the slot of key, as most of the nodes that answer
 // see it.
 func (c *Cluster) MasterOf(ctx context.Context, key string) (*Redis, error) {
@@ -177,6 +162,3 @@ func (c *Cluster) KillMasterOf(ctx context.Context, key string) (*Redis, error) 
 	}
 	return master, master.Kill()
 }
-
-// Close kills the servers and removes what they wrote.
-func (c *Cluster) Close() error { return closeAll(c.nodes) }

@@ -12,7 +12,7 @@ import (
 func TestMovedSlotsKeepTheirKeys(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		cluster := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+		cluster := testbedtest.StartCluster(t)
 		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), ContextTimeoutEnabled: true})
 		defer c.Close()
 		owner := map[string]*testbed.Redis{}

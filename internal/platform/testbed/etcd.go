@@ -1,7 +1,6 @@
 package testbed
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -9,21 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // EtcdConfig says how to run etcd. The zero value is a server that keeps its data
 // over Kill and Restart, and that takes a leader for dead after half a second.
 type EtcdConfig struct {
-	// Dir is the server's folder. Default: a temporary one, removed by Close. A
-	// cluster ignores it.
-	Dir string
-	// Election is how long a member must receive nothing from its leader before it calls
-	// for another one. The shortest TTL of a lease grows with it: 1 s up to 666 ms.
-	// Default: half a second.
-	Election time.Duration
 	// Secure is a HOST:PORT for clients with TLS, of which Args name the files. Default: none.
 	Secure string
 	// Args are further options of etcd; they win over the ones above.
@@ -40,7 +30,7 @@ type Etcd struct {
 
 // StartEtcd runs a cluster of one server on free loopback ports and returns when it has answered a linearizable read.
 func StartEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
-	e, err := openEtcd(ctx, cfg.Dir)
+	e, err := openEtcd(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +44,8 @@ func StartEtcd(ctx context.Context, cfg EtcdConfig) (*Etcd, error) {
 }
 
 // openEtcd prepares a member whose name no other server has.
-func openEtcd(ctx context.Context, folder string) (*Etcd, error) {
-	process, err := openProcess(ctx, "etcd", "etcd", folder)
+func openEtcd(ctx context.Context) (*Etcd, error) {
+	process, err := openProcess(ctx, "etcd", "etcd")
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +67,6 @@ func (e *Etcd) place(ctx context.Context) error {
 
 // args are the options of member e of a cluster.
 func (cfg EtcdConfig) args(e *Etcd, members []*Etcd) []string {
-	election := cmp.Or(cfg.Election, 500*time.Millisecond)
 	cluster := make([]string, 0, len(members))
 	for _, m := range members {
 		cluster = append(cluster, m.name+"=http://"+m.peer)
@@ -91,8 +80,7 @@ func (cfg EtcdConfig) args(e *Etcd, members []*Etcd) []string {
 		"--listen-client-urls", clients, "--advertise-client-urls", "http://" + e.addr,
 		"--listen-peer-urls", "http://" + e.peer, "--initial-advertise-peer-urls", "http://" + e.peer,
 		"--initial-cluster", strings.Join(cluster, ","), "--initial-cluster-token", members[0].name,
-		"--heartbeat-interval", strconv.FormatInt((election / 10).Milliseconds(), 10),
-		"--election-timeout", strconv.FormatInt(election.Milliseconds(), 10),
+		"--heartbeat-interval", "50", "--election-timeout", "500", // milliseconds; the shortest TTL of a lease grows with it
 		"--logger", "zap", "--log-level", "warn",
 	}
 	return append(args, cfg.Args...)

@@ -8,13 +8,12 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 )
 
 // Galera is MariaDB on several nodes, each of which accepts writes and replicates them to the others at COMMIT.
-type Galera struct{ nodes []*MariaDB }
+type Galera struct{ servers[*MariaDB] }
 
 // StartGalera runs two or three nodes on free loopback ports and returns when each of them is in step. It needs what
 // StartMariaDB needs, the library of the package galera-4, and rsync.
@@ -72,12 +71,6 @@ func fileExists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
 }
-
-// Nodes are the servers, to be paused and killed.
-func (g *Galera) Nodes() []*MariaDB { return slices.Clone(g.nodes) }
-
-// Close kills the servers and removes what they wrote.
-func (g *Galera) Close() error { return closeAll(g.nodes) }
 
 // synced fails until the node has what the others have.
 func synced(ctx context.Context, db *sql.DB) error {

@@ -10,7 +10,7 @@ import (
 )
 
 // Group is MySQL on three servers with Group Replication in single-primary mode: they elect the one that accepts writes.
-type Group struct{ nodes []*MariaDB }
+type Group struct{ servers[*MariaDB] }
 
 // StartGroup runs three servers on free loopback ports and returns when all are members of the group. It needs a folder with MySQL,
 // as MariaDBConfig has one. The statements are executed by each server before it is a member.
@@ -41,13 +41,11 @@ func StartGroup(ctx context.Context, programs string, statements ...string) (*Gr
 		}
 		g.nodes = append(g.nodes, m)
 		m.args = append(m.args, "--super-read-only=ON")
-		for _, statement := range slices.Concat(statements, []string{
+		if err := m.Exec(ctx, slices.Concat(statements, []string{
 			"RESET BINARY LOGS AND GTIDS", "CHANGE REPLICATION SOURCE TO SOURCE_USER = 'root' FOR CHANNEL 'group_replication_recovery'",
 			fmt.Sprint("SET GLOBAL group_replication_bootstrap_group = ", i == 0), joinGroup, "SET GLOBAL group_replication_bootstrap_group = OFF",
-		}) {
-			if err := m.exec(ctx, statement); err != nil {
-				return nil, errors.Join(err, g.Close())
-			}
+		})...); err != nil {
+			return nil, errors.Join(err, g.Close())
 		}
 	}
 	return g, nil
@@ -55,16 +53,10 @@ func StartGroup(ctx context.Context, programs string, statements ...string) (*Gr
 
 const joinGroup = "START GROUP_REPLICATION"
 
-// Nodes are the servers, to be paused and killed.
-func (g *Group) Nodes() []*MariaDB { return slices.Clone(g.nodes) }
-
-// Close kills the servers and removes what they wrote.
-func (g *Group) Close() error { return closeAll(g.nodes) }
-
 // Join makes a server that was started again a member, as soon as the group has given up the member that it was.
 func (g *Group) Join(ctx context.Context, m *MariaDB) error {
 	return until(ctx, "member of the group", func(ctx context.Context) error {
-		if err := m.exec(ctx, joinGroup); err != nil {
+		if err := m.Exec(ctx, joinGroup); err != nil {
 			return fmt.Errorf("%w%s", err, lastOutput(m.folder)) // which has the reason
 		}
 		return nil

@@ -16,7 +16,6 @@ const guardScript = `trap '' HUP INT TERM
 pid=
 while read -r line; do pid=$line; done
 [ -z "$pid" ] || kill -s KILL -- -$pid
-[ -n "$1" ] || exit 0
 for _ in 1 2 3 4 5 6 7 8 9 10; do
 	rm -rf -- "$1" && exit 0
 	sleep 0.2
@@ -29,7 +28,7 @@ type guard struct {
 	pipe io.WriteCloser
 }
 
-// newGuard starts a guard that removes folder at its end, unless folder is empty.
+// newGuard starts a guard that removes folder at its end.
 func newGuard(ctx context.Context, folder string) (*guard, error) {
 	if !supported {
 		return nil, fmt.Errorf("guard: %w", errors.ErrUnsupported)

@@ -23,12 +23,16 @@ type HTTP struct {
 
 // StartHTTP runs a program on a free loopback port, in a temporary folder that Close removes, and returns when it serves.
 func StartHTTP(ctx context.Context, cfg HTTPConfig) (*HTTP, error) {
-	process, err := openProcess(ctx, cfg.Program, cfg.Program, "")
+	process, err := openProcess(ctx, cfg.Program, cfg.Program)
 	if err != nil {
 		return nil, err
 	}
 	h := &HTTP{Process: process}
-	process.ready = func(ctx context.Context, _ int) error { return h.ready(ctx, cfg.Ready) }
+	process.ready = func(ctx context.Context, _ int) error {
+		ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+		defer cancel()
+		return askJSON(ctx, http.MethodGet, h.URL()+cfg.Ready, "", nil)
+	}
 	return h, process.startOn(ctx, func(port int) error {
 		h.addr = loopback(port)
 		process.args = cfg.Args(h.addr, process.folder)
@@ -38,20 +42,3 @@ func StartHTTP(ctx context.Context, cfg HTTPConfig) (*HTTP, error) {
 
 // URL is the server's address as http://HOST:PORT.
 func (h *HTTP) URL() string { return "http://" + h.addr }
-
-func (h *HTTP) ready(ctx context.Context, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, h.URL()+path, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	if err := resp.Body.Close(); err != nil {
-		return err
-	}
-	return expect(path, resp.Status, "200 OK")
-}

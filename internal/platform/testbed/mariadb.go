@@ -20,8 +20,6 @@ const DefaultDatabase = "shop"
 // MariaDBConfig says how to run a MariaDB server. The zero value is a server
 // with the settings that the service expects of production: every commit is flushed.
 type MariaDBConfig struct {
-	// Dir is the server's folder. Default: a temporary one, removed by Close.
-	Dir string
 	// Programs is a folder that has mariadbd, which may be MySQL, and mariadb-install-db. Default: those of the system.
 	Programs string
 	// Vars are server variables, for instance innodb_snapshot_isolation: ON.
@@ -42,7 +40,7 @@ type MariaDB struct {
 // StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is root, without a password. It needs mariadbd and mariadb-install-db.
 func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
-	process, err := openProcess(ctx, "mariadb", filepath.Join(cfg.Programs, "mariadbd"), cfg.Dir)
+	process, err := openProcess(ctx, "mariadb", filepath.Join(cfg.Programs, "mariadbd"))
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +71,10 @@ func (m *MariaDB) start(ctx context.Context, cfg MariaDBConfig) error {
 	first := append([]string{
 		"--no-defaults", "--datadir=" + m.data, "--tmpdir=" + tmp, "--auth-root-authentication-method=normal", "--skip-test-db",
 	}, cfg.asRoot()...)
-	if _, err := os.Stat(m.data); errors.Is(err, os.ErrNotExist) {
-		ctx, cancel := context.WithTimeout(ctx, startTimeout)
-		defer cancel()
-		if err := run(ctx, m.guard, m.folder, install, first...); err != nil {
-			return err
-		}
+	installing, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := run(installing, m.guard, m.folder, install, first...); err != nil {
+		return err
 	}
 	err = m.startOn(ctx, func(port int) error {
 		m.addr = loopback(port)
@@ -88,7 +84,7 @@ func (m *MariaDB) start(ctx context.Context, cfg MariaDBConfig) error {
 	if err != nil {
 		return err
 	}
-	return m.exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(DefaultDatabase))
+	return m.Exec(ctx, "CREATE DATABASE IF NOT EXISTS "+quote(DefaultDatabase))
 }
 
 func (cfg MariaDBConfig) args(port int, data string) []string {
@@ -132,7 +128,7 @@ func (m *MariaDB) DSN() string {
 // NewDatabase creates an empty database and returns its URL. It fails when the
 // database exists.
 func (m *MariaDB) NewDatabase(ctx context.Context, name string) (string, error) {
-	if err := m.exec(ctx, "CREATE DATABASE "+quote(name)); err != nil {
+	if err := m.Exec(ctx, "CREATE DATABASE "+quote(name)); err != nil {
 		return "", err
 	}
 	return m.url(name), nil
@@ -140,7 +136,7 @@ func (m *MariaDB) NewDatabase(ctx context.Context, name string) (string, error) 
 
 // DropDatabase removes a database. One that does not exist is not an error.
 func (m *MariaDB) DropDatabase(ctx context.Context, name string) error {
-	return m.exec(ctx, "DROP DATABASE IF EXISTS "+quote(name))
+	return m.Exec(ctx, "DROP DATABASE IF EXISTS "+quote(name))
 }
 
 func (m *MariaDB) url(database string) string { return "mysql://root@" + m.addr + "/" + database }
@@ -170,13 +166,18 @@ func (m *MariaDB) ready(ctx context.Context, _ int) error {
 	})
 }
 
-func (m *MariaDB) exec(ctx context.Context, statement string) error {
-	return m.with(func(db *sql.DB) error {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
+// Exec executes statements as root, each on a connection of its own.
+func (m *MariaDB) Exec(ctx context.Context, statements ...string) error {
+	for _, statement := range statements {
+		err := m.with(func(db *sql.DB) error {
+			_, err := db.ExecContext(ctx, statement)
+			return err
+		})
+		if err != nil {
 			return fmt.Errorf("mariadb: %s: %w", statement, err)
 		}
-		return nil
-	})
+	}
+	return nil
 }
 
 func (m *MariaDB) with(use func(*sql.DB) error) error {

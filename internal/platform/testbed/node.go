@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,7 @@ import (
 // because a member stores its role there, for the time after Restart. The function settings is called for each port
 // that is tried.
 func startNode(ctx context.Context, name string, settings func(port int) ([]string, error), args ...string) (*Redis, error) {
-	process, err := openProcess(ctx, name, "redis-server", "")
+	process, err := openProcess(ctx, name, "redis-server")
 	if err != nil {
 		return nil, err
 	}
@@ -104,14 +105,26 @@ func until(ctx context.Context, what string, question func(ctx context.Context) 
 	}
 }
 
-// addrsOf returns the addresses of servers.
-func addrsOf[S interface{ Addr() string }](servers []S) []string {
-	addrs := make([]string, len(servers))
-	for i, server := range servers {
+// servers are the servers of a group.
+type servers[S interface {
+	io.Closer
+	Addr() string
+}] struct{ nodes []S }
+
+// Nodes are the servers, to be paused, killed and restarted.
+func (s *servers[S]) Nodes() []S { return slices.Clone(s.nodes) }
+
+// Addrs are the addresses of the servers, as HOST:PORT.
+func (s *servers[S]) Addrs() []string {
+	addrs := make([]string, len(s.nodes))
+	for i, server := range s.nodes {
 		addrs[i] = server.Addr()
 	}
 	return addrs
 }
+
+// Close kills the servers and removes what they wrote.
+func (s *servers[S]) Close() error { return closeAll(s.nodes) }
 
 // closeAll closes what has been started of a group.
 func closeAll[S io.Closer](nodes []S) error {

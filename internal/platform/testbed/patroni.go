@@ -20,8 +20,9 @@ const patroniMembers = 3
 
 // Patroni is PostgreSQL on three servers with synchronous replication. Agents elect the writer by an etcd of their own.
 type Patroni struct {
-	etcd    *Etcd
-	members []*PatroniMember
+	servers[*PatroniMember]
+
+	etcd *Etcd
 }
 
 // PatroniMember is an agent and its server, which are paused and killed together. The user of the server is shop, who may do everything.
@@ -41,13 +42,13 @@ func StartPatroni(ctx context.Context, ttl time.Duration) (*Patroni, error) {
 	p := &Patroni{etcd: etcd}
 	starts, starting := errgroup.WithContext(ctx)
 	for i := range patroniMembers {
-		process, err := openProcess(ctx, "patroni", "patroni", "")
+		process, err := openProcess(ctx, "patroni", "patroni")
 		if err != nil {
 			return nil, errors.Join(err, starts.Wait(), p.Close())
 		}
 		m := &PatroniMember{Process: process, name: fmt.Sprint("db", i+1), scope: etcd.name, data: filepath.Join(process.folder, "data")}
 		process.ready = m.ready
-		p.members = append(p.members, m)
+		p.nodes = append(p.nodes, m)
 		starts.Go(func() error { return m.begin(starting, etcd.Addr(), ttl) })
 	}
 	if err = starts.Wait(); err == nil {
@@ -109,13 +110,10 @@ func (m *PatroniMember) begin(ctx context.Context, etcd string, ttl time.Duratio
 	})
 }
 
-// Members are the servers, to be paused and killed.
-func (p *Patroni) Members() []*PatroniMember { return p.members }
-
 // Leader waits until a server accepts writes, as its agent knows it, and returns it.
 func (p *Patroni) Leader(ctx context.Context) (leader *PatroniMember, err error) {
 	err = until(ctx, "leader", func(ctx context.Context) (err error) {
-		for _, m := range p.members {
+		for _, m := range p.nodes {
 			one, cancel := context.WithTimeout(ctx, attemptTimeout/4)
 			err = m.ask(one, http.MethodGet, "/primary", "", nil)
 			if cancel(); err == nil {
@@ -164,7 +162,7 @@ func (p *Patroni) Switch(ctx context.Context) error {
 }
 
 // Close kills the servers and removes what they wrote.
-func (p *Patroni) Close() error { return errors.Join(closeAll(p.members), p.etcd.Close()) }
+func (p *Patroni) Close() error { return errors.Join(p.servers.Close(), p.etcd.Close()) }
 
 // Addr is the HOST:PORT of the server of PostgreSQL.
 func (m *PatroniMember) Addr() string { return m.addr }

@@ -15,8 +15,6 @@ import (
 // PostgresConfig says how to run a PostgreSQL server. The zero value is a server with the settings that the service
 // expects of production: every commit is flushed.
 type PostgresConfig struct {
-	// Dir is the server's folder. Default: a temporary one, removed by Close.
-	Dir string
 	// Programs is a folder that has initdb and postgres. Default: those of the system.
 	Programs string
 	// Of is a server of which this one begins as a copy, and as a standby. Default: none.
@@ -38,7 +36,7 @@ type Postgres struct {
 // StartPostgres runs a PostgreSQL server on a free loopback port and returns when it executes SQL and has the database
 // DefaultDatabase. The user is shop, who may do everything, without a password. It needs initdb and postgres.
 func StartPostgres(ctx context.Context, cfg PostgresConfig) (*Postgres, error) {
-	process, err := openProcess(ctx, "postgres", filepath.Join(cfg.Programs, "postgres"), cfg.Dir)
+	process, err := openProcess(ctx, "postgres", filepath.Join(cfg.Programs, "postgres"))
 	if err != nil {
 		return nil, err
 	}
@@ -54,26 +52,22 @@ func (p *Postgres) start(ctx context.Context, cfg PostgresConfig) error {
 	if err := ownedBy("postgres", p.folder); err != nil {
 		return err
 	}
-	_, err := os.Stat(p.data)
-	created := errors.Is(err, os.ErrNotExist)
-	if created {
-		ctx, cancel := context.WithTimeout(ctx, startTimeout)
-		defer cancel()
-		create := []string{"initdb", "--username=shop", "--auth=trust", "--encoding=UTF8", "--no-locale"}
-		if cfg.Of != nil {
-			create = []string{"pg_basebackup", "--dbname=" + cfg.Of.URL(), "--checkpoint=fast", "--write-recovery-conf"}
-		}
-		if err := p.Run(ctx, create[0], append(create[1:], "--pgdata="+p.data, "--no-sync")...); err != nil {
-			return err
-		}
+	create := []string{"initdb", "--username=shop", "--auth=trust", "--encoding=UTF8", "--no-locale"}
+	if cfg.Of != nil {
+		create = []string{"pg_basebackup", "--dbname=" + cfg.Of.URL(), "--checkpoint=fast", "--write-recovery-conf"}
+	}
+	creating, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	if err := p.Run(creating, create[0], append(create[1:], "--pgdata="+p.data, "--no-sync")...); err != nil {
+		return err
 	}
 	server := p.path
-	err = p.startOn(ctx, func(port int) error {
+	err := p.startOn(ctx, func(port int) error {
 		p.addr = loopback(port)
 		p.path, p.args = asPostgres(server, cfg.args(port, p.data)...)
 		return nil
 	})
-	if err != nil || !created || cfg.Of != nil {
+	if err != nil || cfg.Of != nil {
 		return err
 	}
 	return execPostgres(ctx, p.addr, "CREATE DATABASE "+DefaultDatabase)

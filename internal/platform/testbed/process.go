@@ -49,33 +49,27 @@ type Process struct {
 	closed  bool   // guarded by mu
 }
 
-// openProcess finds a program, and prepares a folder and a guard. A temporary folder is removed by the guard.
-func openProcess(ctx context.Context, name, program, folder string) (*Process, error) {
+// openProcess finds a program, and prepares a temporary folder and the guard that removes it.
+func openProcess(ctx context.Context, name, program string) (*Process, error) {
 	path, err := locate(program)
 	if err != nil {
 		return nil, err
 	}
-	temporary := ""
-	if folder == "" {
-		created, err := os.MkdirTemp("", "shop-"+name+"-")
-		if err != nil {
-			return nil, err
-		}
-		folder, temporary = created, created
-	}
-	// Servers report where they are with symbolic links resolved.
-	absolute, err := filepath.Abs(folder)
+	folder, err := os.MkdirTemp("", "shop-"+name+"-")
 	if err == nil {
-		absolute, err = filepath.EvalSymlinks(absolute)
+		folder, err = filepath.Abs(folder)
+	}
+	if err == nil { // servers report where they are with symbolic links resolved
+		folder, err = filepath.EvalSymlinks(folder)
 	}
 	if err != nil {
 		return nil, err
 	}
-	g, err := newGuard(ctx, temporary)
+	g, err := newGuard(ctx, folder)
 	if err != nil {
 		return nil, err
 	}
-	return &Process{name: name, path: path, folder: absolute, guard: g, quit: terminate}, nil
+	return &Process{name: name, path: path, folder: folder, guard: g, quit: terminate}, nil
 }
 
 // Folder is where the server keeps its data and its output.
@@ -162,9 +156,9 @@ func (p *Process) setPaused(paused bool) error {
 	if p.current.paused == paused {
 		return nil
 	}
-	send := resume
+	send := Continue
 	if paused {
-		send = pause
+		send = Suspend
 	}
 	if err := send(p.current.cmd.Process); err != nil {
 		return fmt.Errorf("%s: %w", p.name, err)
@@ -204,7 +198,7 @@ func (p *Process) Stop(ctx context.Context) error {
 	if p.current == nil {
 		return nil
 	}
-	asked := cmp.Or(p.quit(p.current.cmd.Process), resume(p.current.cmd.Process))
+	asked := cmp.Or(p.quit(p.current.cmd.Process), Continue(p.current.cmd.Process))
 	for asked == nil && ctx.Err() == nil && !p.current.exited(pollInterval) {
 		continue
 	}
@@ -222,8 +216,7 @@ func (p *Process) Restart(ctx context.Context) error {
 	return p.start(ctx)
 }
 
-// Close kills the server and removes its folder, if that was made by this
-// package. The server cannot be started again.
+// Close kills the server and removes its folder. The server cannot be started again.
 func (p *Process) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

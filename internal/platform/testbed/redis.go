@@ -22,8 +22,6 @@ const attemptTimeout = 5 * time.Second
 // RedisConfig says how to run a Redis server. The zero value is a server that
 // keeps everything in memory.
 type RedisConfig struct {
-	// Dir is the server's folder. Default: a temporary one, removed by Close.
-	Dir string
 	// AppendOnly makes every acknowledged write survive Kill and Restart.
 	// Default: Restart comes back empty, as a cache does.
 	AppendOnly bool
@@ -42,7 +40,7 @@ type Redis struct {
 
 // StartRedis runs a Redis server on a free loopback port and returns when it answers.
 func StartRedis(ctx context.Context, cfg RedisConfig) (*Redis, error) {
-	process, err := openProcess(ctx, "redis", "redis-server", cfg.Dir)
+	process, err := openProcess(ctx, "redis", "redis-server")
 	if err != nil {
 		return nil, err
 	}

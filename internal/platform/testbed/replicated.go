@@ -15,13 +15,14 @@ import (
 // to a server that is read-only.
 var SellerStatements = []string{"CREATE USER seller@'%' IDENTIFIED BY 'secret'", "GRANT ALL ON " + DefaultDatabase + ".* TO seller@'%'"}
 
-// Replicated is a MariaDB server and its replicas.
-type Replicated struct{ nodes []*MariaDB }
+// Replicated is a MariaDB server and its replicas: the writer is first.
+type Replicated struct{ servers[*MariaDB] }
 
 // StartReplicated runs a server and its replicas, which are read-only, with variables in addition to those that replication needs. All
 // have the user of [SellerStatements]. A server that is restarted is read-only.
 func StartReplicated(ctx context.Context, n int, vars map[string]string) (*Replicated, error) {
-	r, errs := &Replicated{nodes: make([]*MariaDB, n)}, make([]error, n)
+	r, errs := &Replicated{}, make([]error, n)
+	r.nodes = make([]*MariaDB, n)
 	var starts sync.WaitGroup
 	for i := range n {
 		own := map[string]string{"server_id": strconv.Itoa(i + 1), "log_bin": "log", "binlog_format": "ROW", "log_slave_updates": "1", "read_only": "1"}
@@ -41,17 +42,10 @@ func StartReplicated(ctx context.Context, n int, vars map[string]string) (*Repli
 		err = r.nodes[0].Exec(ctx, "SET GLOBAL read_only = 0")
 	}
 	if err != nil {
+		r.nodes = slices.DeleteFunc(r.nodes, func(m *MariaDB) bool { return m == nil })
 		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
-}
-
-// Nodes are the writer and then the replicas, to be paused and killed.
-func (r *Replicated) Nodes() []*MariaDB { return slices.Clone(r.nodes) }
-
-// Close kills the servers and removes what they wrote.
-func (r *Replicated) Close() error {
-	return closeAll(slices.DeleteFunc(r.Nodes(), func(m *MariaDB) bool { return m == nil }))
 }
 
 // Replicate lets a server replicate from another one.
@@ -62,14 +56,4 @@ func (m *MariaDB) Replicate(ctx context.Context, from *MariaDB) error {
 	}
 	return m.Exec(ctx, "STOP SLAVE", fmt.Sprintf("CHANGE MASTER TO MASTER_HOST='%s', MASTER_PORT=%s, MASTER_USER='root', MASTER_USE_GTID=slave_pos", host, port),
 		"START SLAVE")
-}
-
-// Exec executes statements as root, each on a connection of its own.
-func (m *MariaDB) Exec(ctx context.Context, statements ...string) error {
-	for _, statement := range statements {
-		if err := m.exec(ctx, statement); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -19,18 +18,8 @@ const (
 	masterName        = "shop"
 )
 
-// SentinelConfig says how to run Redis behind Sentinel. The zero value fails over
-// about three seconds after the master has died.
-type SentinelConfig struct {
-	// DownAfter is how long a master must be silent to be taken for dead. Default:
-	// one second, for a busy machine makes a healthy server wait, too.
-	DownAfter time.Duration
-	// Args are further settings of the two data nodes, one line each, as in redis.conf.
-	Args []string
-}
-
-// Sentinel is a Redis master with one replica, watched by three sentinels that
-// replace it. The roles change; Master and Replica say who has them now.
+// Sentinel is a Redis master with one replica, watched by three sentinels that replace it about three seconds after it has
+// died. The roles change; Master says who has them now.
 type Sentinel struct {
 	data     []*Redis // two
 	watchers []*Redis // three
@@ -38,19 +27,17 @@ type Sentinel struct {
 
 // StartSentinel runs the five servers on free loopback ports. It returns when the sentinels know each other, agree on
 // the master, and can replace it by a replica that is in step.
-func StartSentinel(ctx context.Context, cfg SentinelConfig) (*Sentinel, error) {
+func StartSentinel(ctx context.Context) (*Sentinel, error) {
 	s := &Sentinel{}
-	if err := s.start(ctx, cfg); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
+func (s *Sentinel) start(ctx context.Context) error {
 	for range 2 {
-		node, err := startNode(ctx, "redis", func(int) ([]string, error) {
-			return append(replicating(), cfg.Args...), nil
-		})
+		node, err := startNode(ctx, "redis", func(int) ([]string, error) { return replicating(), nil })
 		if err != nil {
 			return err
 		}
@@ -69,7 +56,7 @@ func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
 		return err
 	}
 	for range sentinels {
-		watcher, err := startWatcher(ctx, cfg, host, port)
+		watcher, err := startWatcher(ctx, host, port)
 		if err != nil {
 			return err
 		}
@@ -78,12 +65,11 @@ func (s *Sentinel) start(ctx context.Context, cfg SentinelConfig) error {
 	return s.WaitReady(ctx)
 }
 
-func startWatcher(ctx context.Context, cfg SentinelConfig, host, port string) (*Redis, error) {
-	down := cmp.Or(cfg.DownAfter, time.Second).Milliseconds()
+func startWatcher(ctx context.Context, host, port string) (*Redis, error) {
 	watcher, err := startNode(ctx, "sentinel", func(int) ([]string, error) {
 		return []string{
 			fmt.Sprintf("sentinel monitor %s %s %s %d", masterName, host, port, quorum),
-			fmt.Sprintf("sentinel down-after-milliseconds %s %d", masterName, down),
+			fmt.Sprintf("sentinel down-after-milliseconds %s 1000", masterName), // a busy machine makes a healthy server wait, too
 			fmt.Sprintf("sentinel failover-timeout %s 2000", masterName),
 		}, nil
 	}, "--sentinel")
@@ -108,7 +94,7 @@ func StartLoneSentinel(ctx context.Context, settings ...string) (*Redis, error) 
 // hurry shortens periods that are no settings and do not survive a restart. After some of them sentinels find each
 // other, and a master that returns becomes a replica.
 //
-// A sentinel connects to a server at most once per ping-period. By default that is a second, as long as DownAfter: after
+// A sentinel connects to a server at most once per ping-period. By default that is a second, as long as a dead master is silent: after
 // a failover it would take the new master for dead before it has connected, and may promote the old one, which is empty.
 //
 // A sentinel that was paused, as by its disk, must not count that time as a server's silence: it would
@@ -124,7 +110,7 @@ func (r *Redis) hurry(ctx context.Context) error {
 func (s *Sentinel) MasterName() string { return masterName }
 
 // SentinelAddrs are the addresses of the sentinels, as HOST:PORT.
-func (s *Sentinel) SentinelAddrs() []string { return addrsOf(s.watchers) }
+func (s *Sentinel) SentinelAddrs() []string { return (&servers[*Redis]{s.watchers}).Addrs() }
 
 // Sentinels are the servers behind SentinelAddrs, to be paused or killed.
 func (s *Sentinel) Sentinels() []*Redis { return slices.Clone(s.watchers) }

@@ -241,11 +241,11 @@ func TestFailover(t *testing.T) {
 	}
 	for name, start := range map[string]func(t testing.TB) (g group, master func(ctx context.Context) (*testbed.Redis, error), c redis.UniversalClient){
 		"sentinel": func(t testing.TB) (group, func(ctx context.Context) (*testbed.Redis, error), redis.UniversalClient) {
-			s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+			s := testbedtest.StartSentinel(t)
 			return s, s.Master, redis.NewFailoverClient(&redis.FailoverOptions{MasterName: s.MasterName(), SentinelAddrs: s.SentinelAddrs(), ContextTimeoutEnabled: true})
 		},
 		"cluster": func(t testing.TB) (group, func(ctx context.Context) (*testbed.Redis, error), redis.UniversalClient) {
-			c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+			c := testbedtest.StartCluster(t)
 			of := func(ctx context.Context) (*testbed.Redis, error) { return c.MasterOf(ctx, "k") }
 			return groupOf{c}, of, redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), ContextTimeoutEnabled: true, ClusterStateReloadInterval: 500 * time.Millisecond})
 		},

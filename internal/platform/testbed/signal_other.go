@@ -21,9 +21,11 @@ func pauseTree(int) {}
 
 func resumeTree(int) {}
 
-func pause(*os.Process) error { return errors.ErrUnsupported }
+// Suspend is not supported.
+func Suspend(*os.Process) error { return errors.ErrUnsupported }
 
-func resume(*os.Process) error { return errors.ErrUnsupported }
+// Continue is not supported.
+func Continue(*os.Process) error { return errors.ErrUnsupported }
 
 func terminate(p *os.Process) error { return p.Kill() }
 

@@ -38,9 +38,9 @@ func killTree(pid int) {
 	_ = syscall.Kill(pid, syscall.SIGKILL) // No such process: it has ended.
 }
 
-// pause returns after the system has confirmed that the process and its children are stopped:
-// the signal alone leaves threads on other processors running for a moment.
-func pause(p *os.Process) error {
+// Suspend pauses a child process of the caller, as Process.Pause stops a server. It returns after the system has confirmed that the
+// process and its children are stopped: the signal alone leaves threads on other processors running for a moment.
+func Suspend(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
@@ -73,7 +73,8 @@ func pauseTree(pid int) {
 	}
 }
 
-func resume(p *os.Process) error {
+// Continue ends Suspend.
+func Continue(p *os.Process) error {
 	resumeTree(p.Pid)
 	return p.Signal(syscall.SIGCONT)
 }

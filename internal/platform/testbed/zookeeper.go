@@ -13,8 +13,6 @@ import (
 // ZooKeeperConfig says how to run a ZooKeeper server. The zero value is a server
 // that flushes every change and lets sessions be as short as 400 ms.
 type ZooKeeperConfig struct {
-	// Dir is the server's folder. Default: a temporary one, removed by Close.
-	Dir string
 	// Tick is the unit of time of the server; a session lasts for two of them at
 	// least, and ends up to one late. Default: 200 ms.
 	Tick time.Duration
@@ -32,7 +30,7 @@ type ZooKeeper struct {
 // StartZooKeeper runs a ZooKeeper server on a free loopback port and returns when it has opened a session: it accepts
 // connections long before. Restart keeps the data. It needs Java.
 func StartZooKeeper(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeper, error) {
-	z, err := newZooKeeper(ctx, cfg.Dir)
+	z, err := newZooKeeper(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -40,12 +38,12 @@ func StartZooKeeper(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeper, error
 }
 
 // newZooKeeper prepares a server that has no configuration yet.
-func newZooKeeper(ctx context.Context, dir string) (*ZooKeeper, error) {
+func newZooKeeper(ctx context.Context) (*ZooKeeper, error) {
 	classes, err := zooKeeperClasses()
 	if err != nil {
 		return nil, err
 	}
-	process, err := openProcess(ctx, "zookeeper", "java", dir)
+	process, err := openProcess(ctx, "zookeeper", "java")
 	if err != nil {
 		return nil, err
 	}

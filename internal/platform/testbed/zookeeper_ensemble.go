@@ -15,12 +15,9 @@ import (
 const ensembleSize = 3
 
 // ZooKeeperEnsemble is three ZooKeeper servers that agree by majority.
-type ZooKeeperEnsemble struct {
-	nodes []*ZooKeeper
-}
+type ZooKeeperEnsemble struct{ servers[*ZooKeeper] }
 
-// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when each of them opens sessions. The
-// folder of cfg is not used.
+// StartZooKeeperEnsemble runs three servers on free loopback ports and returns when each of them opens sessions.
 func StartZooKeeperEnsemble(ctx context.Context, cfg ZooKeeperConfig) (*ZooKeeperEnsemble, error) {
 	var err error
 	for range startAttempts {
@@ -49,7 +46,7 @@ func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) erro
 		members = append(members, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, member[1], member[2]))
 	}
 	for i, port := range ports {
-		node, err := newZooKeeper(ctx, "")
+		node, err := newZooKeeper(ctx)
 		if err != nil {
 			return err
 		}
@@ -69,12 +66,6 @@ func (e *ZooKeeperEnsemble) start(ctx context.Context, cfg ZooKeeperConfig) erro
 	return starts.Wait()
 }
 
-// Nodes are the servers.
-func (e *ZooKeeperEnsemble) Nodes() []*ZooKeeper { return e.nodes }
-
-// Addrs are the addresses of the servers, as HOST:PORT.
-func (e *ZooKeeperEnsemble) Addrs() []string { return addrsOf(e.nodes) }
-
 // Leader returns the server that leads. It waits until one does, or ctx ends.
 func (e *ZooKeeperEnsemble) Leader(ctx context.Context) (*ZooKeeper, error) {
 	var leader *ZooKeeper
@@ -90,6 +81,3 @@ func (e *ZooKeeperEnsemble) Leader(ctx context.Context) (*ZooKeeper, error) {
 	})
 	return leader, err
 }
-
-// Close closes the servers.
-func (e *ZooKeeperEnsemble) Close() error { return closeAll(e.nodes) }

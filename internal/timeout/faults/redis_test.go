@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/timeout"
 )
@@ -99,7 +98,7 @@ func TestPubSubConnectionsKilled(t *testing.T) {
 // The master dies, and a replica takes over that may lack its last writes.
 func TestFailoverToAReplica(t *testing.T) {
 	t.Parallel()
-	group := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	group := testbedtest.StartSentinel(t)
 	address := "redis+sentinel://"
 	for i, addr := range group.SentinelAddrs() {
 		if i > 0 {

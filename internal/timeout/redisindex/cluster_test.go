@@ -17,7 +17,7 @@ import (
 // TestCluster has one cluster for all cases; the last one kills a master.
 func TestCluster(t *testing.T) {
 	t.Parallel()
-	c := testbedtest.StartCluster(t, testbed.ClusterConfig{})
+	c := testbedtest.StartCluster(t)
 	t.Run("suite", func(t *testing.T) {
 		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
 			tb.Helper()

@@ -108,7 +108,7 @@ func TestIndexOnMiniredis(t *testing.T) {
 // With a sentinel, as with a cluster, another server can become the master.
 func TestIndexBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
-	s := testbedtest.StartSentinel(t, testbed.SentinelConfig{})
+	s := testbedtest.StartSentinel(t)
 	t.Run("suite", func(t *testing.T) {
 		timeouttest.RunIndex(t, harness(func(tb testing.TB) redis.UniversalClient {
 			tb.Helper()

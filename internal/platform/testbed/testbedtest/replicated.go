@@ -7,16 +7,16 @@ import (
 )
 
 // StartSentinel starts Redis behind Sentinel for this test alone.
-func StartSentinel(t testing.TB, cfg testbed.SentinelConfig) *testbed.Sentinel {
+func StartSentinel(t testing.TB) *testbed.Sentinel {
 	t.Helper()
-	server, err := testbed.StartSentinel(t.Context(), cfg)
+	server, err := testbed.StartSentinel(t.Context())
 	return started(t, server, err)
 }
 
 // StartCluster starts a Redis Cluster for this test alone.
-func StartCluster(t testing.TB, cfg testbed.ClusterConfig) *testbed.Cluster {
+func StartCluster(t testing.TB) *testbed.Cluster {
 	t.Helper()
-	server, err := testbed.StartCluster(t.Context(), cfg)
+	server, err := testbed.StartCluster(t.Context())
 	return started(t, server, err)
 }
 
