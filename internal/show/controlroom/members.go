@@ -3,6 +3,7 @@ package controlroom
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -49,7 +50,7 @@ type member struct {
 	memory   int64   // bytes
 	latency  float64 // milliseconds of the latest question whether it is ready
 	answered bool    // that one
-	gauges   gauges
+	load     load
 }
 
 // instance requires that the member was started.
@@ -69,7 +70,6 @@ func (r *Room) start(ctx context.Context, m *member) error {
 	defer cancel()
 	f, err := fleet.Start(limited, fleet.Config{
 		Executable: r.Executable, Dir: r.stores.Dir, First: m.number, N: 1, Env: append(m.env.Env(), traceEnv()...),
-		Args: []string{"--admin-listen", "127.0.0.1:0"},
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,16 +167,12 @@ func (r *Room) measure(ctx context.Context) {
 				continue
 			}
 			memory, began := resident(in.PID()), time.Now()
-			ok := false
-			if req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/readyz", nil); err == nil {
-				if resp, err := client.Do(req); err == nil {
-					resp.Body.Close()
-					ok = resp.StatusCode == http.StatusOK
-				}
-			}
-			latency, said := milliseconds(time.Since(began)), scrape(ctx, client, in.Admin())
+			ok := get(ctx, client, url+"/readyz", nil)
+			latency := milliseconds(time.Since(began))
+			var said struct{ Load load }
+			get(ctx, client, url+"/api/v1/cluster", &said)
 			r.mu.Lock()
-			m.memory, m.latency, m.answered, m.gauges = memory, latency, ok, said
+			m.memory, m.latency, m.answered, m.load = memory, latency, ok, said.Load
 			r.mu.Unlock()
 		}
 		r.mu.Lock()
@@ -187,6 +183,28 @@ func (r *Room) measure(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+}
+
+// load is what an instance says of itself, as the API has it. It is zero if the instance does not respond.
+type load struct {
+	Permits  int  `json:"permits"`  // over all instances
+	InUse    int  `json:"in_use"`   // by orders of this instance
+	Degraded bool `json:"degraded"` // it uses its share, as Redis does not respond
+	Waiting  int  `json:"waiting"`  // orders that wait for units of a sold-out SKU
+}
+
+// get asks an instance, and reports whether it responds with 200. It reads the response into v, unless v is nil.
+func get(ctx context.Context, client *http.Client, url string, v any) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil) //nolint:gosec // its host is an instance of the room
+	if err != nil {
+		return false
+	}
+	resp, err := client.Do(req) //nolint:gosec // as above
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	return resp.StatusCode == http.StatusOK && (v == nil || json.NewDecoder(resp.Body).Decode(v) == nil)
 }
 
 // resident returns the bytes of memory of a process, or 0 if the system does not report them.

@@ -199,7 +199,7 @@ type instanceState struct {
 	Latency float64 `json:"latency_ms"`
 	CutOff  bool    `json:"cut_off"`
 
-	gauges
+	load
 }
 
 type storeState struct {
@@ -219,7 +219,7 @@ func (r *Room) now() ([]byte, uint64, <-chan struct{}) {
 	for _, m := range r.members {
 		s.Instances = append(s.Instances, instanceState{
 			Name: m.name, PID: m.instance().PID(), State: m.state, Ready: m.answered && m.state == running,
-			Memory: m.memory, Latency: m.latency, CutOff: m.cutOff, gauges: m.gauges,
+			Memory: m.memory, Latency: m.latency, CutOff: m.cutOff, load: m.load,
 		})
 	}
 	first := r.members[0]

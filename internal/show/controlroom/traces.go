@@ -42,7 +42,9 @@ func (r *Room) trace(w http.ResponseWriter, req *http.Request) {
 	all, parts := orderTrace{Spans: []json.RawMessage{}}, make([]orderTrace, len(urls))
 	var asked sync.WaitGroup
 	for i, base := range urls {
-		asked.Go(func() { parts[i] = traceAt(ctx, base+"/api/v1/orders/"+url.PathEscape(req.PathValue("id"))+"/trace") })
+		asked.Go(func() { // one that is paused does not respond
+			get(ctx, http.DefaultClient, base+"/api/v1/orders/"+url.PathEscape(req.PathValue("id"))+"/trace", &parts[i])
+		})
 	}
 	asked.Wait()
 	for _, p := range parts {
@@ -53,21 +55,4 @@ func (r *Room) trace(w http.ResponseWriter, req *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(all) //nolint:errcheck,errchkjson // the client has gone
-}
-
-// traceAt returns the response of one instance, or nothing if it does not respond: it may be paused.
-func traceAt(ctx context.Context, address string) (t orderTrace) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil) //nolint:gosec // its host is an instance of the room
-	if err != nil {
-		return t
-	}
-	resp, err := http.DefaultClient.Do(req) //nolint:gosec // as above
-	if err != nil {
-		return t
-	}
-	defer resp.Body.Close()
-	if json.NewDecoder(resp.Body).Decode(&t) != nil {
-		return orderTrace{}
-	}
-	return t
 }

@@ -8,7 +8,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -148,21 +147,6 @@ func (f *Fleet) Close() error {
 
 // URL returns the base URL of the instance.
 func (in *Instance) URL() string { return in.url }
-
-// Admin returns the base URL of the admin listener, which the instance logs once it serves. It is empty if there is none.
-func (in *Instance) Admin() string {
-	b, err := os.ReadFile(in.log)
-	if err != nil {
-		return ""
-	}
-	for line := range bytes.Lines(b) {
-		var said struct{ Msg, Admin string }
-		if json.Unmarshal(line, &said) == nil && said.Msg == "serving" && said.Admin != "" {
-			return "http://" + said.Admin
-		}
-	}
-	return ""
-}
 
 // Ended returns a channel that is closed when the process has gone.
 func (in *Instance) Ended() <-chan struct{} { return in.done }
