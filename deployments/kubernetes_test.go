@@ -233,3 +233,75 @@ func selects(t *testing.T, name string, s *metav1.LabelSelector, pod corev1.PodT
 		t.Errorf("%s: %v does not select %v", name, selector, pod.Labels)
 	}
 }
+
+// portsOf are the ports that a variable of a pod needs, by the defaults of what it may name.
+var portsOf = map[string][]string{
+	"SHOP_DATABASE": {"3306/TCP", "5432/TCP"}, "SHOP_REDIS": {"6379/TCP"}, "SHOP_REDLOCK": {"6379/TCP"}, "SHOP_ZOOKEEPER": {"2181/TCP"},
+	"SHOP_ETCD": {"2379/TCP"}, "SHOP_WEBHOOK": {"443/TCP"}, "OTEL_EXPORTER_OTLP_ENDPOINT": {"4318/TCP"},
+}
+
+// allowed returns the ports of a rule.
+func allowed(ports []networkingv1.NetworkPolicyPort) (all []string) {
+	for _, p := range ports {
+		protocol := corev1.ProtocolTCP
+		if p.Protocol != nil {
+			protocol = *p.Protocol
+		}
+		all = append(all, fmt.Sprintf("%v/%s", p.Port, protocol))
+	}
+	return all
+}
+
+// TestPolicyAllowsWhatThePodsUse: others reach the ports on which an instance listens, and the pods reach those of names and of the stores that
+// their variables name. No other port is open.
+func TestPolicyAllowsWhatThePodsUse(t *testing.T) {
+	t.Parallel()
+	sorted := func(ports []string) []string { return slices.Compact(slices.Sorted(slices.Values(ports))) }
+	for name, all := range overlays(t) {
+		templates := pods(all)
+		var listens, declared, in, out, storesIn, stores []string
+		calls := []string{"53/TCP", "53/UDP"}
+		for _, pod := range []string{"shop", "shop-migrate"} {
+			c := templates[pod].Spec.Containers[0]
+			for _, v := range c.Env {
+				calls = append(calls, portsOf[v.Name]...)
+				if _, port, listener := strings.Cut(v.Value, "0.0.0.0:"); listener {
+					listens = append(listens, port+"/TCP")
+				}
+			}
+			for _, p := range c.Ports {
+				declared = append(declared, fmt.Sprintf("%d/TCP", p.ContainerPort))
+			}
+		}
+		for _, o := range all {
+			switch o := o.any.(type) {
+			case *corev1.Service:
+				for _, p := range o.Spec.Ports {
+					if o.Name != "shop" {
+						stores = append(stores, fmt.Sprintf("%d/TCP", p.Port))
+					}
+				}
+			case *networkingv1.NetworkPolicy:
+				for _, rule := range o.Spec.Ingress {
+					if o.Name == "shop" {
+						in = append(in, allowed(rule.Ports)...)
+					} else {
+						storesIn = append(storesIn, allowed(rule.Ports)...)
+					}
+				}
+				for _, rule := range o.Spec.Egress {
+					out = append(out, allowed(rule.Ports)...)
+				}
+			}
+		}
+		if in = sorted(in); !slices.Equal(in, sorted(listens)) || !slices.Equal(in, sorted(declared)) {
+			t.Errorf("%s: the policy admits %q, the instances listen on %q, and their pods declare %q", name, in, listens, declared)
+		}
+		if out = sorted(out); !slices.Equal(out, sorted(calls)) {
+			t.Errorf("%s: the pods may call %q, and need %q", name, out, sorted(calls))
+		}
+		if storesIn = sorted(storesIn); !slices.Equal(storesIn, sorted(stores)) {
+			t.Errorf("%s: the policies of stores admit %q, and they serve %q", name, storesIn, stores)
+		}
+	}
+}
