@@ -3,6 +3,8 @@ package deployments_test
 import (
 	"maps"
 	"net/url"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -44,7 +46,8 @@ func TestComposeStartsWhatTheFirstAnswerNeeds(t *testing.T) {
 	}
 }
 
-// TestComposeProfiles: locks.env starts each lock service whose address it gives the instances. The profiles load and observe add one service each.
+// TestComposeProfiles: locks.env starts each lock service whose address it gives the instances, and observe.env the receiver of their logs. The
+// profile load adds one service.
 func TestComposeProfiles(t *testing.T) {
 	t.Parallel()
 	base := services(load(t, nil))
@@ -77,9 +80,54 @@ func TestComposeProfiles(t *testing.T) {
 			t.Errorf("the instances do not wait for %s", s)
 		}
 	}
-	for profile, service := range map[string]string{"load": "k6", "observe": "victoria-metrics"} {
-		if got, want := services(load(t, nil, profile)), slices.Sorted(slices.Values(append(slices.Clip(base), service))); !slices.Equal(got, want) {
-			t.Errorf("the profile %s starts %q", profile, got)
+	observed := load(t, []string{"observe.env"})
+	for name, c := range map[string]struct{ got, more []string }{
+		"the profile load":    {services(load(t, nil, "load")), []string{"k6"}},
+		"the profile observe": {services(load(t, nil, "observe")), []string{"victoria-logs", "victoria-metrics", "vmalert"}},
+		"observe.env":         {services(observed), []string{"victoria-logs", "victoria-metrics", "vmalert"}},
+		"both":                {services(load(t, []string{"locks.env", "observe.env"}, "locks", "observe")), slices.Concat(more, []string{"victoria-logs", "victoria-metrics", "vmalert"})},
+	} {
+		if want := slices.Sorted(slices.Values(slices.Concat(base, c.more))); !slices.Equal(c.got, want) {
+			t.Errorf("%s starts %q", name, c.got)
 		}
+	}
+	const logs = "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
+	if at, err := url.Parse(*observed.Services["shop"].Environment[logs]); err != nil || at.Hostname() != "victoria-logs" || at.Port() != "9428" {
+		t.Errorf("with observe.env, logs are sent to %v: %v", at, err)
+	}
+	if v := load(t, nil).Services["shop"].Environment[logs]; *v != "" {
+		t.Errorf("without the file, logs are sent to %s", *v)
+	}
+}
+
+// TestComposeObserves: each server of the profile observe that another one names is in the stack, and reads files that its image has.
+func TestComposeObserves(t *testing.T) {
+	t.Parallel()
+	image, err := os.ReadFile("Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := load(t, nil, "observe")
+	named, files := 0, 0
+	for _, name := range []string{"victoria-metrics", "vmalert", "victoria-logs"} {
+		for _, arg := range p.Services[name].Command {
+			if m := regexp.MustCompile(`=http://([a-z-]+):(\d+)`).FindStringSubmatch(arg); m != nil {
+				named++
+				if check := strings.Join(p.Services[m[1]].HealthCheck.Test, " "); !strings.Contains(check, ":"+m[2]+"/") {
+					t.Errorf("%s: %s, which is checked by %s", name, arg, check)
+				}
+			}
+			if m := regexp.MustCompile(`=/etc/observe/(\S+)`).FindStringSubmatch(arg); m != nil {
+				files++
+				_, stage, _ := strings.Cut(string(image), " AS "+p.Services[name].Build.Target+"\n")
+				stage, _, _ = strings.Cut(stage, "\nFROM ")
+				if _, err := os.Stat("observe/" + m[1]); err != nil || !strings.Contains(stage, " /etc/observe/"+m[1]) {
+					t.Errorf("%s: %s, but the image has %q: %v", name, arg, stage, err)
+				}
+			}
+		}
+	}
+	if named != 4 || files != 3 {
+		t.Errorf("%d servers and %d files are named", named, files)
 	}
 }

@@ -130,6 +130,8 @@ func code(text string) string {
 
 // composeVariables are those that deployments/docker-compose.yml reads from the environment of docker compose.
 var composeVariables = []cli.Variable{
+	{Name: "SHOP_LOGS_ENDPOINT", Meaning: "Have the instances send their logs to this OTLP endpoint; default none, deployments/observe.env has that of the stack"},
+	{Name: "SHOP_LOGS_PORT", Meaning: "Publish VictoriaLogs at this port of 127.0.0.1; default 9428"},
 	{Name: "SHOP_METRICS_PORT", Meaning: "Publish VictoriaMetrics at this port of 127.0.0.1; default 8428"},
 	{Name: "SHOP_PORT", Meaning: "Publish the balancer at this port of 127.0.0.1; default 8080"},
 	{Name: "SHOP_VERSION", Meaning: "Build the images with this version; default the version of the Go module"},

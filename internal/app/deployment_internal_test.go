@@ -93,12 +93,12 @@ func TestDeploymentIsBounded(t *testing.T) {
 			}
 		}
 		for _, p := range s.Ports {
-			if p != map[string]string{"haproxy": "127.0.0.1:${SHOP_PORT:-8080}:8080", "victoria-metrics": "127.0.0.1:${SHOP_METRICS_PORT:-8428}:8428"}[name] {
+			if p != map[string]string{"haproxy": "127.0.0.1:${SHOP_PORT:-8080}:8080", "victoria-metrics": "127.0.0.1:${SHOP_METRICS_PORT:-8428}:8428", "victoria-logs": "127.0.0.1:${SHOP_LOGS_PORT:-9428}:9428"}[name] {
 				t.Errorf("%s publishes %s", name, p)
 			}
 		}
 	}
-	for name, profile := range map[string]string{"demo": "demo", "k6": "load", "victoria-metrics": "observe"} {
+	for name, profile := range map[string]string{"demo": "demo", "k6": "load", "victoria-metrics": "observe", "vmalert": "observe", "victoria-logs": "observe"} {
 		if got := d.Services[name].Profiles; !slices.Equal(got, []string{profile}) {
 			t.Errorf("%s is in the profiles %v, want %s", name, got, profile)
 		}
@@ -162,9 +162,11 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 			t.Errorf("%s does not say which version it builds", name)
 		}
 	}
-	module := regexp.MustCompile(`VictoriaMetrics/VictoriaMetrics (v\S+)`).FindStringSubmatch(file(t, "../tools/observe/go.mod"))
-	if module == nil || !regexp.MustCompile("victoriametrics/victoria-metrics:"+regexp.QuoteMeta(module[1])+"[ @]").MatchString(image) { // @: pinned
-		t.Errorf("make observe builds another version than the image: %v", module)
+	for name, module := range map[string]string{"victoria-metrics": "VictoriaMetrics", "vmalert": "VictoriaMetrics", "victoria-logs": "VictoriaLogs"} {
+		version := regexp.MustCompile(`VictoriaMetrics/` + module + ` (v\S+)`).FindStringSubmatch(file(t, "../tools/observe/go.mod"))
+		if version == nil || !regexp.MustCompile("victoriametrics/"+name+":"+regexp.QuoteMeta(version[1])+"[ @\n]").MatchString(image+file(t, "docker-compose.yml")) { // @: pinned
+			t.Errorf("make observe builds another version than the image of %s: %v", name, version)
+		}
 	}
 	if got := readDeployment(t).Services["shop"].Build.Args["VERSION"]; got != "${SHOP_VERSION:-}" {
 		t.Errorf("the version of the image is %q", got)
