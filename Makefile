@@ -35,7 +35,7 @@ servers: ## Install the servers that tests need, if they are missing (Debian, Ub
 UNRACED := modernc.org github.com/yuin/gopher-lua github.com/go-zookeeper/zk
 RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # -count=1, as a result that the go command remembers says nothing about a server that was upgraded since.
-# make lint vets. go build goes first, as go test -p 1 compiles one package at a time, too.
+# The linters vet. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST   = go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
 # Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine.
@@ -123,7 +123,6 @@ lint: .bin/vale ## Check style, import direction, words, workflows and module fi
 	go tool -modfile=tools/actionlint/go.mod actionlint
 	$(LINT) run ./...
 	for dir in bench deployments; do (cd $$dir && go tool -modfile=../tools/go.mod golangci-lint run ./...) || exit 1; done
-	for dir in . bench deployments; do (cd $$dir && go vet ./...) || exit 1; done # the others have no code
 	@# Those of tools/kubernetes and tools/release would have to download hundreds of modules.
 	for dir in . tools tools/vale tools/actionlint tools/observe loadtest bench deployments; do (cd $$dir && go mod tidy -diff) || exit 1; done
 
