@@ -1,6 +1,7 @@
 package lab_test
 
 import (
+	"html"
 	"math"
 	"regexp"
 	"slices"
@@ -59,7 +60,7 @@ func TestPicturesCoverNoLabel(t *testing.T) {
 			}
 			labels++
 			from := number(t, s[4])
-			until := from + letterWidth*float64(len([]rune(s[5])))
+			until := from + letterWidth*float64(len([]rune(html.UnescapeString(s[5]))))
 			for _, c := range circleForm.FindAllStringSubmatch(svg, -1) {
 				if x := number(t, c[2]); math.Abs(number(t, c[3])-number(t, s[2])-10) < 1 && x+8 > from && x-8 < until {
 					t.Errorf("%s.svg: mark %s at %s covers %q at %s", l.File(), c[4], c[2], s[5], s[4])
