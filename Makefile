@@ -48,6 +48,7 @@ test-rest:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
 test-e2e: RACE :=
 test-e2e:
+	go build ./...
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 6 ./internal/e2e
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
 test-bench:

@@ -86,9 +86,15 @@ func startWatcher(ctx context.Context, host, port string) (*Redis, error) {
 	return watcher, watcher.hurry(ctx)
 }
 
-// StartLoneSentinel runs one sentinel on a free loopback port, with these settings, one line each, as in sentinel.conf.
-func StartLoneSentinel(ctx context.Context, settings ...string) (*Redis, error) {
-	return startNode(ctx, "sentinel", func(int) ([]string, error) { return settings, nil }, "--sentinel")
+// StartLoneSentinel runs one sentinel on a free loopback port, with these settings, one line each, as in sentinel.conf. It has
+// another port for TLS, whose HOST:PORT is returned, too.
+func StartLoneSentinel(ctx context.Context, settings ...string) (s *Redis, secure string, err error) {
+	s, err = startNode(ctx, "sentinel", func(int) ([]string, error) {
+		port, err := freePort(ctx)
+		secure = loopback(port)
+		return append([]string{fmt.Sprintf("tls-port %d", port)}, settings...), err
+	}, "--sentinel")
+	return s, secure, err
 }
 
 // hurry shortens periods that are no settings and do not survive a restart. After some of them sentinels find each

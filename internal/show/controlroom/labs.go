@@ -65,12 +65,14 @@ func (r *Room) runLab(ctx context.Context, name string) error {
 			r.notify()
 		}})
 		chinese := result.Chinese()
+		var picture, inChinese string
+		if result.Picture != nil {
+			picture, inChinese = result.Picture.SVG(), result.Picture.Chinese().SVG()
+		}
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		run.Running, run.Result, run.Chinese.Result = false, &result, &chinese
-		if result.Picture != nil {
-			run.SVG, run.Chinese.SVG = result.Picture.SVG(), result.Picture.Chinese().SVG()
-		}
+		run.SVG, run.Chinese.SVG = picture, inChinese
 		r.notify()
 	})
 	return nil

@@ -95,14 +95,12 @@ func SecureRedis(t testing.TB, c Certificates, args ...string) string {
 // watches a SecureRedis with the same certificates, under the name shop.
 func SecureSentinel(t testing.TB, c Certificates, master string) string {
 	t.Helper()
-	address := freeAddress(t)
-	_, own, err := net.SplitHostPort(address)
-	host, port, bad := net.SplitHostPort(master)
-	if err = errors.Join(err, bad); err != nil {
+	host, port, err := net.SplitHostPort(master)
+	if err != nil {
 		t.Fatal(err)
 	}
-	sentinel, err := testbed.StartLoneSentinel(t.Context(),
-		"tls-port "+own, "tls-ca-cert-file "+c.CA, "tls-cert-file "+c.Cert, "tls-key-file "+c.Key, "tls-replication yes",
+	sentinel, address, err := testbed.StartLoneSentinel(t.Context(),
+		"tls-ca-cert-file "+c.CA, "tls-cert-file "+c.Cert, "tls-key-file "+c.Key, "tls-replication yes",
 		fmt.Sprintf("sentinel monitor shop %s %s 1", host, port),
 		"sentinel auth-user shop shop", fmt.Sprintf("sentinel auth-pass shop %q", Password))
 	started(t, sentinel, err)
