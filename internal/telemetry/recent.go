@@ -170,9 +170,10 @@ func (f *family) take(s sdktrace.ReadOnlySpan, within trace.SpanID) {
 	}
 	f.add(s, within)
 	for _, c := range f.children[id] {
+		// A span whose links all lead elsewhere is a transaction of other orders, under the same lease.
 		if len(c.Links()) == 0 || slices.ContainsFunc(c.Links(), func(l sdktrace.Link) bool { return f.taken[idOf(l.SpanContext)] }) {
 			f.take(c, id.SpanID)
-		} // otherwise it is a transaction of other orders, under the same lease
+		}
 	}
 	for _, shared := range f.linked[id] {
 		lease, ok := f.byID[parentOf(shared)]

@@ -50,8 +50,8 @@ func cutOff(ctx context.Context, t testing.TB, ttl time.Duration, link Link, hol
 	release(ctx, t, second)
 }
 
-// blackHoleAcquire gives up an attempt that reaches the store after its own rollback.
-// Its deadline is before the timeout that a backend has of its own: TTL/6 at least.
+// blackHoleAcquire gives up an attempt that disappears on its way, and whose outcome the client cannot know. replyLostAcquire is for one that
+// has arrived. The deadline is before the timeout that a backend has of its own: TTL/6 at least.
 func blackHoleAcquire(ctx context.Context, t testing.TB, h Harness, key string) {
 	need(t, h.Behind != nil, "there is no network")
 	l, link := h.Behind(t)

@@ -49,8 +49,7 @@ func semLostRelease(ctx context.Context, t testing.TB, h SemaphoreHarness, key s
 	h.wantFreePermits(ctx, t, h.New(t, 3), key, 3)
 }
 
-// semBlackHoleAcquire gives up an attempt that reaches the store after its own rollback.
-// Its deadline is before the timeout that a backend has of its own: TTL/6 at least.
+// semBlackHoleAcquire is blackHoleAcquire for permits.
 func semBlackHoleAcquire(ctx context.Context, t testing.TB, h SemaphoreHarness, key string) {
 	need(t, h.Behind != nil, "there is no network")
 	s, link := h.Behind(t, 2)
