@@ -78,7 +78,7 @@ func RunCond(t *testing.T, h CondHarness) {
 	open := h.New
 	h.New = func(t testing.TB) CondClient { return track(t, open(t)) }
 	h.Behind = through(h.Behind, track)
-	run(t, condCases(), h, h.TTL, h.Bubble)
+	run(t, condCases(), h, h.TTL, 0, h.Bubble)
 }
 
 // trackedCond releases what a failing case leaves behind, as tracked does.

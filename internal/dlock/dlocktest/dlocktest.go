@@ -49,6 +49,9 @@ type Harness struct {
 	// Crowd is how many waiters the store can serve. 0 means 1,000.
 	Crowd int
 
+	// AtOnce is how many cases run alongside each other at most. 0 means as many as go test allows.
+	AtOnce int
+
 	// Reentrant says that a holder can enter again, with the context of its lease.
 	Reentrant bool
 
@@ -150,7 +153,7 @@ func Run(t *testing.T, h Harness) {
 	if other := h.Other; other != nil {
 		h.Other = func(t testing.TB, ttl time.Duration) dlock.Locker { return tracked{other(t, ttl), t} }
 	}
-	run(t, cases(), h, h.TTL, h.Bubble)
+	run(t, cases(), h, h.TTL, h.AtOnce, h.Bubble)
 }
 
 // through returns behind with its clients as wrap makes them, or nil without a network.

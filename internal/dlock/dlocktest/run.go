@@ -18,9 +18,13 @@ type caseOf[H any] struct {
 	fn   func(ctx context.Context, t testing.TB, h H, key string)
 }
 
-// run runs all cases, in bubbles or alongside each other.
-func run[H any](t *testing.T, cases []caseOf[H], h H, ttl time.Duration, bubble func(*testing.T, func(*testing.T))) {
+// run runs all cases, in bubbles or alongside each other: atOnce of them at most, if it is not 0.
+func run[H any](t *testing.T, cases []caseOf[H], h H, ttl time.Duration, atOnce int, bubble func(*testing.T, func(*testing.T))) {
 	t.Helper()
+	if atOnce == 0 {
+		atOnce = len(cases)
+	}
+	turns := make(chan struct{}, atOnce)
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			bounded := func(t testing.TB) {
@@ -33,6 +37,8 @@ func run[H any](t *testing.T, cases []caseOf[H], h H, ttl time.Duration, bubble 
 				return
 			}
 			t.Parallel()
+			turns <- struct{}{}
+			defer func() { <-turns }()
 			testbedtest.Steady(t, bounded)
 		})
 	}
@@ -84,13 +90,13 @@ func (h Harness) queuedBehind(ctx context.Context, t testing.TB, ended <-chan st
 		pause(ctx, h.TTL/10)
 		return
 	}
-	for h.waiters(t, key) != n {
+	for end := time.Now().Add(10 * h.TTL); h.waiters(t, key) != n; {
 		select {
 		case <-ended:
 			return
 		default:
 		}
-		if ctx.Err() != nil {
+		if ctx.Err() != nil || time.Now().After(end) { // what was to wait may have failed
 			t.Fatalf("%d wait for the key, want %d", h.waiters(t, key), n)
 		}
 		pause(ctx, h.TTL/1000)

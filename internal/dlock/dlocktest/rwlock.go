@@ -106,7 +106,7 @@ func RunRW(t *testing.T, h RWHarness) {
 	open := h.New
 	h.New = func(t testing.TB) dlock.RWLocker { return trackedRW{open(t), t} }
 	h.Behind = through(h.Behind, func(t testing.TB, l dlock.RWLocker) dlock.RWLocker { return trackedRW{l, t} })
-	run(t, rwCases(), h, h.TTL, h.Bubble)
+	run(t, rwCases(), h, h.TTL, 0, h.Bubble)
 }
 
 // trackedRW releases what a failing case leaves behind, as tracked does.

@@ -124,7 +124,7 @@ func RunSemaphore(t *testing.T, h SemaphoreHarness) {
 			return trackedSemaphore{s, t}, link
 		}
 	}
-	run(t, semaphoreCases(), h, h.TTL, h.Bubble)
+	run(t, semaphoreCases(), h, h.TTL, 0, h.Bubble)
 }
 
 // trackedSemaphore releases what a failing case leaves behind.

@@ -24,20 +24,20 @@ func TestMain(m *testing.M) { testbedtest.Main(m) }
 
 func TestRedis(t *testing.T) {
 	t.Parallel()
-	conformance(t, testbedtest.Redis(t), 1000)
+	conformance(t, testbedtest.Redis(t), 1000, 0)
 }
 
 // TestMiniredis is for the demo, whose Redis is embedded: a second target alongside
 // the real one, never instead of it. It interprets the scripts in this process, so
-// that it runs alongside no other test.
+// that it runs alongside no other test, and four cases at once: more ask for more than an interpreter does in time.
 func TestMiniredis(t *testing.T) {
 	m := miniredis.RunT(t)
 	m.ClockTTL(true)
-	conformance(t, "redis://"+m.Addr(), 40) // it takes a millisecond to run a script
+	conformance(t, "redis://"+m.Addr(), 40, 4) // it takes a millisecond to run a script
 }
 
-// conformance runs the tests of dlocktest on the server at url, with so many waiters.
-func conformance(t *testing.T, url string, crowd int) {
+// conformance runs the tests of dlocktest on the server at url, with so many waiters and cases at once.
+func conformance(t *testing.T, url string, crowd, atOnce int) {
 	t.Helper()
 	cfg := redislock.Config{TTL: ttl}
 	with := func(change func(*redislock.Config)) redislock.Config {
@@ -57,6 +57,7 @@ func conformance(t *testing.T, url string, crowd int) {
 		TTL:       ttl,
 		FIFO:      true,
 		Crowd:     crowd,
+		AtOnce:    atOnce,
 		Reentrant: true,
 		Expire:    func(t testing.TB, key string) { remove(t, lockKey(key)) },
 		Wipe: func(t testing.TB, key string) {

@@ -24,7 +24,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartSentinel(t)
-	t.Run("before", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200) })
+	t.Run("before", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200, 0) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.SentinelURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -41,7 +41,7 @@ func TestConformanceBehindSentinel(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200) })
+	t.Run("after", func(t *testing.T) { conformance(t, redistest.SentinelURL(group), 200, 0) })
 }
 
 // TestConformanceOnCluster runs the conformance tests on a cluster, and again after a failover.
@@ -49,7 +49,7 @@ func TestConformanceOnCluster(t *testing.T) {
 	testbedtest.FullSize(t)
 	t.Parallel()
 	group := testbedtest.StartCluster(t)
-	t.Run("before", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200) })
+	t.Run("before", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200, 0) })
 	ctx := inTime(t)
 	l, key := locker(t, redistest.Client(t, redistest.ClusterURL(group))), rand.Text()
 	first := retried(ctx, t, l, key)
@@ -63,7 +63,7 @@ func TestConformanceOnCluster(t *testing.T) {
 	if second := retried(ctx, t, l, key); second.Token <= first.Token {
 		t.Errorf("fence %+v follows %+v", second, first)
 	}
-	t.Run("after", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200) })
+	t.Run("after", func(t *testing.T) { conformance(t, redistest.ClusterURL(group), 200, 0) })
 }
 
 // retried takes key and releases it, over the failures that a failover brings.

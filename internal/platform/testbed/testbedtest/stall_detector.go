@@ -19,6 +19,8 @@ type StallDetector struct {
 	mu             sync.Mutex
 	last           time.Time
 	longest, total time.Duration
+	second         time.Time     // when the present second began
+	lost, most     time.Duration // in the present second, and in the worst one so far
 }
 
 // DetectStalls reads the clock every few milliseconds until the test ends.
@@ -32,7 +34,7 @@ func DetectStalls(t testing.TB) *StallDetector {
 // watch begins to watch.
 func watch() *StallDetector {
 	now := time.Now()
-	s := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now, last: now}
+	s := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now, last: now, second: now}
 	go s.run()
 	return s
 }
@@ -59,11 +61,16 @@ func (s *StallDetector) look() {
 	now := time.Now()
 	late := max(now.Sub(s.last), now.Round(0).Sub(s.last.Round(0))) - beat
 	s.last = now
+	if now.Sub(s.second) > time.Second {
+		s.second, s.lost = now, 0
+	}
 	if late < beat {
 		return
 	}
 	s.longest = max(s.longest, late)
 	s.total += late
+	s.lost += late
+	s.most = max(s.most, s.lost)
 }
 
 // Longest returns the longest stall so far.
@@ -79,7 +86,7 @@ func (s *StallDetector) end() (stood string, still bool) {
 	close(s.stop)
 	<-s.stopped
 	all := s.last.Sub(s.began)
-	stood = fmt.Sprintf("nothing ran for %v of %v, and for %v at once",
-		s.total.Round(time.Millisecond), all.Round(time.Millisecond), s.longest.Round(time.Millisecond))
-	return stood, s.longest >= standstill || s.total >= all/standstillShare
+	stood = fmt.Sprintf("nothing ran for %v of %v, for %v of a second, and for %v at once",
+		s.total.Round(time.Millisecond), all.Round(time.Millisecond), s.most.Round(time.Millisecond), s.longest.Round(time.Millisecond))
+	return stood, s.longest >= standstill || s.most >= min(all, time.Second)/standstillShare
 }

@@ -14,7 +14,7 @@ const (
 	trials = 8
 
 	// standstill is the longest pause in a run that counts. standstillShare bounds the sum of small pauses, as a
-	// share of the run.
+	// share of each second: a request that they delay has long failed when a long run ends.
 	standstill      = 100 * time.Millisecond
 	standstillShare = 5 // a fifth
 )
