@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -143,12 +144,57 @@ func deadline(err error) error {
 	return err
 }
 
-// mark notes in span that the operation failed. Sold out is no failure, nor is a repetition.
+// mark notes in span that the operation failed, and the outcome as the type of the error. Sold out is no failure, nor is a repetition.
 func mark(span trace.Span, err error) {
 	_, refused := errors.AsType[*stock.ShortageError](err)
 	_, replayed := errors.AsType[*idempotency.AnsweredError](err)
 	if err != nil && !refused && !replayed {
-		span.SetAttributes(semconv.ErrorType(err))
+		kind := semconv.ErrorType(err) // such as stock.FencedError, for which there is no term
+		if is := Outcome(err); is != "error" {
+			kind = semconv.ErrorTypeKey.String(is)
+		}
+		span.SetAttributes(kind)
 		span.SetStatus(codes.Error, err.Error())
 	}
+}
+
+// Outcome returns the term for the outcome of an order in metrics and spans. Errors wrap one another, and the most important
+// error wins: an order that may exist is never counted as refused.
+func Outcome(err error) string {
+	is := func(targets ...error) bool {
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
+	}
+	switch {
+	case err == nil:
+		return "accepted"
+	case is(ErrOutcomeUnknown):
+		return "unknown"
+	case errors.As(err, new(*stock.ShortageError)):
+		return "out_of_stock"
+	case errors.As(err, new(*LimitError)):
+		return "over_limit"
+	case is(ErrQueued):
+		return "queued"
+	case errors.As(err, new(*StateError)): // a queued order was rejected
+		return "rejected"
+	case errors.As(err, new(*idempotency.AnsweredError)):
+		return "replayed"
+	case is(ErrCrowded):
+		return "sku_limit"
+	case is(ErrServiceCrowded):
+		return "lock_service_limit"
+	case is(ErrOverloaded):
+		return "adaptive_limit"
+	case is(ErrConcurrencyLimit):
+		return "no_permit"
+	case is(ErrInvalid, ErrUnknownSKU, idempotency.ErrReused):
+		return "invalid"
+	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):
+		return "unavailable"
+	case is(stock.ErrBusy, ErrStopping, context.DeadlineExceeded):
+		return "lock_timeout"
+	case is(context.Canceled):
+		return "cancelled"
+	}
+	return "error"
 }

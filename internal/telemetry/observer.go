@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"example.com/shop/internal/dlock"
-	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/stock"
 )
@@ -84,7 +82,7 @@ func (o *Observer) of(ctx context.Context, strategy string) map[string]metric.Ad
 
 // Placed implements [order.Observer]. The span of ctx gets the strategy and the outcome.
 func (o *Observer) Placed(ctx context.Context, strategy string, err error) {
-	is := outcome(err)
+	is := order.Outcome(err)
 	o.orders.Add(ctx, 1, o.of(ctx, strategy)[is])
 	if span := trace.SpanFromContext(ctx); span.IsRecording() {
 		span.SetAttributes(attribute.String("order.strategy", cmp.Or(strategy, "none")), attribute.String("order.outcome", is))
@@ -113,45 +111,4 @@ func (o *Observer) Retried(ctx context.Context, reason error) {
 	case errors.Is(reason, stock.ErrConflict):
 		o.retries.Add(ctx, 1, reasons["conflict"])
 	}
-}
-
-// outcome returns the label of an order's outcome. Errors wrap one another, and the most important
-// error wins: an order that may exist is never counted as refused.
-func outcome(err error) string {
-	is := func(targets ...error) bool {
-		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
-	}
-	switch {
-	case err == nil:
-		return "accepted"
-	case is(order.ErrOutcomeUnknown):
-		return "unknown"
-	case errors.As(err, new(*stock.ShortageError)):
-		return "out_of_stock"
-	case errors.As(err, new(*order.LimitError)):
-		return "over_limit"
-	case is(order.ErrQueued):
-		return "queued"
-	case errors.As(err, new(*order.StateError)): // a queued order was rejected
-		return "rejected"
-	case errors.As(err, new(*idempotency.AnsweredError)):
-		return "replayed"
-	case is(order.ErrCrowded):
-		return "sku_limit"
-	case is(order.ErrServiceCrowded):
-		return "lock_service_limit"
-	case is(order.ErrOverloaded):
-		return "adaptive_limit"
-	case is(order.ErrConcurrencyLimit):
-		return "no_permit"
-	case is(order.ErrInvalid, order.ErrUnknownSKU, idempotency.ErrReused):
-		return "invalid"
-	case is(stock.ErrUnavailable, stock.ErrStrategyUnavailable, stock.ErrUnknownStrategy):
-		return "unavailable"
-	case is(stock.ErrBusy, order.ErrStopping, context.DeadlineExceeded):
-		return "lock_timeout"
-	case is(context.Canceled):
-		return "cancelled"
-	}
-	return "error"
 }

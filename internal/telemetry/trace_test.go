@@ -161,6 +161,9 @@ func TestSpansOfAnOrderSayWhatItWas(t *testing.T) {
 	if _, err := orders.Place(t.Context(), mugs(1)); !errors.As(err, new(*stock.ShortageError)) {
 		t.Fatal(err)
 	}
+	if _, err := orders.Place(t.Context(), order.Purchase{Customer: "c", Items: []order.Item{{SKU: "unknown", Quantity: 1}}}); !errors.Is(err, order.ErrUnknownSKU) {
+		t.Fatal(err)
+	}
 	var says []string
 	for _, s := range spans.GetSpans() {
 		for _, a := range s.Attributes {
@@ -170,7 +173,7 @@ func TestSpansOfAnOrderSayWhatItWas(t *testing.T) {
 		}
 	}
 	for _, want := range []string{
-		"order.batch.size=1", "order.id=" + placed.ID, "order.outcome=accepted", "order.outcome=out_of_stock", "order.skus=1", "order.strategy=redis",
+		"error.type=invalid", "order.batch.size=1", "order.id=" + placed.ID, "order.outcome=accepted", "order.outcome=out_of_stock", "order.skus=1", "order.strategy=redis",
 		"stock.orders=1", "stock.skus=1", "stock.strategy=redis",
 	} {
 		if !slices.Contains(says, want) {
