@@ -97,7 +97,7 @@ func fields() map[string]bool {
 	} {
 		for field := range of.Fields() {
 			switch field.Name {
-			case "New", "TTL", "Expire", "Leftovers", "Crowd", "Bubble", "Waiting", "Waiters", "WaiterTTL",
+			case "New", "TTL", "Expire", "Leftovers", "Crowd", "AtOnce", "Bubble", "Waiting", "Waiters", "WaiterTTL",
 				"Other", "Answers", "Foreign", "Shares": // package share shares grants of all backends
 			default:
 				if field.IsExported() {
