@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"strconv"
 	"sync"
@@ -91,23 +92,18 @@ type reloadable struct {
 // follow applies changes of the configuration.
 func (n *node) follow(ctx context.Context, to reloadable) {
 	var group sync.WaitGroup
-	group.Go(func() {
-		for level := range n.logLevel.Watch(ctx) {
-			to.logLevel.Set(level)
-		}
-	})
-	group.Go(func() {
-		for ttl := range n.orderTTL.Watch(ctx) {
-			to.orderTTL(ttl)
-		}
-	})
-	group.Go(func() {
-		for pace := range n.pace.Watch(ctx) {
-			to.pace(pace)
-		}
-	})
+	group.Go(func() { each(n.logLevel.Watch(ctx), to.logLevel.Set) })
+	group.Go(func() { each(n.orderTTL.Watch(ctx), to.orderTTL) })
+	group.Go(func() { each(n.pace.Watch(ctx), to.pace) })
 	group.Go(func() { n.keepPermits(ctx, to) })
 	group.Wait()
+}
+
+// each applies each of the changes.
+func each[T any](changes iter.Seq2[T, int64], apply func(T)) {
+	for value := range changes {
+		apply(value)
+	}
 }
 
 // withClusterSettings returns c with the shared settings in place of its flags. Otherwise an instance that starts
