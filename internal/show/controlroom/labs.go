@@ -67,7 +67,8 @@ func (r *Room) runLab(ctx context.Context, name string) error {
 		chinese := result.Chinese()
 		var picture, inChinese string
 		if result.Picture != nil {
-			picture, inChinese = result.Picture.SVG(), result.Picture.Chinese().SVG()
+			picture = result.Picture.SVG()
+			inChinese = lab.ChineseSVG(picture)
 		}
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -3,6 +3,7 @@ package lab
 import (
 	"cmp"
 	"fmt"
+	"html"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,9 +85,12 @@ func (r Result) Chinese() Result {
 	}
 }
 
-// Chinese returns the picture with its texts in Chinese.
-func (p *Picture) Chinese() *Picture {
-	in := *p
-	in.say = inChinese
-	return &in
+var svgText = regexp.MustCompile(`(aria-label="|<title>|<text[^>]*>(?:\w  \d+ ms: )?)([^<"]*)`)
+
+// ChineseSVG returns the SVG of a picture with its texts in Chinese, each at its place.
+func ChineseSVG(svg string) string {
+	return svgText.ReplaceAllStringFunc(svg, func(part string) string {
+		m := svgText.FindStringSubmatch(part)
+		return m[1] + html.EscapeString(inChinese(html.UnescapeString(m[2])))
+	})
 }

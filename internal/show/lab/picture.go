@@ -33,8 +33,7 @@ type Picture struct {
 	Bars []Bar  `json:"bars,omitempty"`
 	Unit string `json:"unit,omitempty"` // of the bars
 
-	began time.Time                // of the run
-	say   func(text string) string // translates a text of the SVG; nil: it is in English
+	began time.Time // of the run
 }
 
 // Row is one line of a timeline, such as a process.

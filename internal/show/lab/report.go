@@ -89,14 +89,19 @@ func fill(s string, indent int) string {
 // File returns the name of the page of a lab, without its ending.
 func (l Lab) File() string { return fmt.Sprintf("%02d-%s", l.Number, l.Name) }
 
-// Write writes the page of a lab, and its picture, into a folder of docs.
+// Write writes the page of a lab, and its picture in both languages, into a folder of docs.
 func (l Lab) Write(folder string, r Result) error {
+	files := map[string]string{".md": l.page(l.happened(r))}
 	if r.Picture != nil {
-		if err := os.WriteFile(filepath.Join(folder, l.File()+".svg"), []byte(r.Picture.SVG()), 0o644); err != nil { //nolint:gosec // for everybody to read
+		files[".svg"] = r.Picture.SVG()
+		files[".zh.svg"] = ChineseSVG(files[".svg"])
+	}
+	for ending, text := range files {
+		if err := os.WriteFile(filepath.Join(folder, l.File()+ending), []byte(text), 0o644); err != nil { //nolint:gosec // for everybody to read
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(folder, l.File()+".md"), []byte(l.page(l.happened(r))), 0o644) //nolint:gosec // for everybody to read
+	return nil
 }
 
 const (

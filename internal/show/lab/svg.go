@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 const (
@@ -16,7 +17,6 @@ const (
 	markRadius = 8
 	leastBar   = 4.0 // so that one can see it
 	letter     = 6.6 // about as wide as a letter is
-	han        = 12.0
 	textColor  = "#1b1f24"
 	mutedColor = "#59636e"
 )
@@ -29,12 +29,7 @@ var colors = map[Kind]string{Holds: "#2f7d4f", Stale: "#c62f3a", Waits: "#6e6963
 // picture up to a step by them.
 func (p *Picture) SVG() string {
 	var b strings.Builder
-	if p.say == nil {
-		in := *p
-		in.say = func(text string) string { return text }
-		p = &in
-	}
-	title, height := html.EscapeString(p.say(p.Title)), p.body(&b)
+	title, height := html.EscapeString(p.Title), p.body(&b)
 	return fmt.Sprintf(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s" font-family="system-ui, sans-serif" font-size="12">`,
 		svgWidth, height, svgWidth, height, title) +
 		fmt.Sprintf(`<rect width="%d" height="%d" fill="#ffffff"/><text x="8" y="18" font-weight="bold" fill="#1b1f24">%s</text>`, svgWidth, height, title) +
@@ -73,7 +68,7 @@ func (p *Picture) canvas() canvas {
 	first, last := p.bounds()
 	c := canvas{p, first, max(last.Sub(first), time.Millisecond), svgLeft}
 	for _, r := range p.Rows {
-		c.left = max(c.left, 16+int(wide(p.say(r.Name))))
+		c.left = max(c.left, 16+int(wide(r.Name)))
 	}
 	return c
 }
@@ -86,7 +81,7 @@ func (c canvas) x(at time.Time) float64 {
 
 // row draws a row at y, and returns where the next one begins.
 func (c canvas) row(b *strings.Builder, r Row, y int) int {
-	text(b, 8, y+18, textColor, c.say(r.Name))
+	text(b, 8, y+18, textColor, r.Name)
 	fmt.Fprintf(b, `<rect x="%d" y="%d" width="%d" height="1" fill="#d1d9e0"/>`, c.left, y+rowHeight-5, c.long())
 	fmt.Fprintf(b, `<rect data-cursor="%d" data-from="%.1f" data-until="%.1f" x="%d" y="%d" width="2" height="28" fill="#1b1f24" visibility="hidden"/>`,
 		c.long(), c.moment(r, c.first, c.first), c.moment(r, c.first.Add(c.whole), c.first), c.left, y)
@@ -94,16 +89,15 @@ func (c canvas) row(b *strings.Builder, r Row, y int) int {
 	for i, s := range r.Spans {
 		x, long := c.x(s.From), max(leastBar, c.x(s.Until)-c.x(s.From))
 		fmt.Fprintf(b, `<g data-from="%.1f" data-until="%.1f">`, c.moment(r, s.From, c.first), c.moment(r, s.Until, c.first))
-		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x, y+4, long, colors[s.Kind], html.EscapeString(c.say(s.hover())))
+		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="20" rx="3" fill="%s"><title>%s</title></rect>`, x, y+4, long, colors[s.Kind], html.EscapeString(s.hover()))
 		end := float64(svgWidth - 12)
 		if i+1 < len(r.Spans) {
 			end = c.x(r.Spans[i+1].From)
 		}
-		label := c.say(s.Label)
-		if at, fits := gap(x, x+long, marks, label); fits {
-			text(b, at, y+18, "#ffffff", label)
-		} else if at, fits := gap(x+long, end, marks, label); fits {
-			text(b, at, y+18, textColor, label)
+		if at, fits := gap(x, x+long, marks, s.Label); fits {
+			text(b, at, y+18, "#ffffff", s.Label)
+		} else if at, fits := gap(x+long, end, marks, s.Label); fits {
+			text(b, at, y+18, textColor, s.Label)
 		}
 		b.WriteString("</g>")
 	}
@@ -111,7 +105,7 @@ func (c canvas) row(b *strings.Builder, r Row, y int) int {
 	for i, m := range r.Marks {
 		fmt.Fprintf(b, `<g data-from="%.1f"><circle cx="%.1f" cy="%d" r="%d" fill="#ffffff" stroke="%s" stroke-width="2"/>`, c.moment(r, m.At, c.first), marks[i], y+14, markRadius, colors[m.Kind])
 		text(b, marks[i]-3, y+18, colors[m.Kind], string(rune('a'+i)))
-		text(b, c.left, line+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, c.moment(r, m.At, c.first), c.say(m.Label)))
+		text(b, c.left, line+11, colors[m.Kind], fmt.Sprintf("%c  %.0f ms: %s", 'a'+i, c.moment(r, m.At, c.first), m.Label))
 		b.WriteString("</g>")
 		line += markLine
 	}
@@ -161,7 +155,6 @@ func gap(from, until float64, marks []float64, label string) (at float64, fits b
 func (p *Picture) svgLegend(b *strings.Builder, y int) (height int) {
 	x := 8.0
 	entry := func(words string, draw func()) {
-		words = p.say(words)
 		long := 34 + wide(words)
 		if x > 8 && x+long > svgWidth {
 			x, y = 8, y+20
@@ -188,32 +181,23 @@ func (p *Picture) svgBars(b *strings.Builder) (height int) {
 	}
 	y, left := 30, svgLeft+70
 	for _, bar := range p.Bars {
-		left = max(left, 16+int(wide(p.say(bar.Label))))
+		left = max(left, 16+int(wide(bar.Label)))
 	}
 	for _, bar := range p.Bars {
 		long := 0.0
 		if most > 0 {
 			long = float64(svgWidth-left-140) * bar.Value / most
 		}
-		text(b, 8, y+15, textColor, p.say(bar.Label))
+		text(b, 8, y+15, textColor, bar.Label)
 		fmt.Fprintf(b, `<rect x="%d" y="%d" width="%.1f" height="18" rx="2" fill="%s"/>`, left, y+2, max(leastBar, long), colors[bar.Kind])
-		text(b, float64(left)+long+8, y+15, textColor, p.say(figure(bar.Value)+" "+p.Unit))
+		text(b, float64(left)+long+8, y+15, textColor, figure(bar.Value)+" "+p.Unit)
 		y += 26
 	}
 	return p.svgLegend(b, y+4)
 }
 
 // wide is about as wide as a text is.
-func wide(text string) (all float64) {
-	for _, r := range text {
-		if r < '\u2e80' { // where the characters of Chinese begin
-			all += letter
-		} else {
-			all += han
-		}
-	}
-	return all
-}
+func wide(text string) float64 { return letter * float64(utf8.RuneCountInString(text)) }
 
 func text[N int | float64](b *strings.Builder, x N, y int, color, s string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%d" fill="%s">%s</text>`, float64(x), y, color, html.EscapeString(s))
