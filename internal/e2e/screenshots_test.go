@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"image"
 	"image/color"
-	"image/draw"
 	"image/png"
 	"maps"
 	"os"
@@ -268,12 +267,10 @@ func capture(page context.Context, t *testing.T, width int64, scale float64) []b
 
 // reduced encodes a picture with its 256 most frequent colors.
 func reduced(picture []byte) ([]byte, error) {
-	decoded, err := png.Decode(bytes.NewReader(picture))
+	full, err := pixels(picture)
 	if err != nil {
 		return nil, err
 	}
-	full := image.NewRGBA(decoded.Bounds())
-	draw.Draw(full, full.Rect, decoded, image.Point{}, draw.Src)
 	count := make(map[[4]byte]int)
 	for at := 0; at < len(full.Pix); at += 4 {
 		count[[4]byte(full.Pix[at:])]++
