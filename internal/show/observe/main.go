@@ -1,7 +1,7 @@
 // Command observe runs a slow steady sale on three instances, with faults, and shows its metrics and logs. `make observe` starts it.
 //
-// VictoriaMetrics scrapes the instances each second and has the dashboards of deployments/observe. VictoriaLogs receives what
-// the instances log. Ctrl-C stops everything and leaves nothing.
+// VictoriaMetrics scrapes the instances each second and has the dashboards of deployments/observe. The instances send their logs to
+// VictoriaLogs over OTLP. Ctrl-C stops everything and leaves nothing.
 package main
 
 import (
@@ -42,7 +42,12 @@ func run(ctx context.Context, pause time.Duration, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	s, err := open(ctx, executable, fleet.StoresConfig{All: true})
+	logs, err := startLogs(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, logs.Close()) }()
+	s, err := open(ctx, executable, fleet.StoresConfig{All: true}, "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT="+logs.URL()+"/insert/opentelemetry/v1/logs")
 	if err != nil {
 		return err
 	}
@@ -52,17 +57,11 @@ func run(ctx context.Context, pause time.Duration, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, metrics.Close()) }()
-	logs, err := startLogs(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, logs.Close()) }()
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
 	defer cancel(nil)
-	tasks.Go(func() { s.ship(ctx, logs.URL()) })
 	tasks.Go(func() {
 		if err := s.sell(ctx); err != nil {
 			cancel(err)

@@ -2,11 +2,14 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -90,6 +93,9 @@ var (
 // showPanels fails the test unless every query of every panel has data, and every metric that one names exists.
 func (e engine) showPanels(t *testing.T) {
 	t.Helper()
+	testbedtest.Eventually(t, "counts and audits that failed are repeated", func() bool {
+		return len(e.query(t, "shop_timers_open")) > 0 && len(e.query(t, "shop_oversold_units")) > 0
+	})
 	exist := ask[[]string](t, e, "label/__name__/values")
 	panels, queries := 0, 0
 	for _, d := range readDashboards(t) {
@@ -155,9 +161,8 @@ func startPrometheus(t *testing.T, s *shop) engine {
 // alerts. At full size all faults of `make observe` happen, and alerts fire that have to be true for a while.
 func TestSaleWithFaultsIsSeen(t *testing.T) {
 	t.Parallel()
-	s, err := open(t.Context(), product(t), fleet.StoresConfig{
-		Redis: testbedtest.StartRedis(t, testbed.RedisConfig{}).URL(), Database: testbedtest.Database(t),
-	})
+	database := testbedtest.Database(t)
+	s, err := open(t.Context(), product(t), fleet.StoresConfig{Redis: testbedtest.StartRedis(t, testbed.RedisConfig{}).URL(), Database: database})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,12 +190,9 @@ func TestSaleWithFaultsIsSeen(t *testing.T) {
 	if got := slices.DeleteFunc(prometheus.alerts(t, ".*"), func(name string) bool { return slices.Contains(slow, name) }); len(got) > 0 {
 		t.Errorf("without a fault, there are the alerts %q", got)
 	}
-	for _, f := range s.alarms() {
+	for _, f := range s.alarms(t, testbedtest.OpenSQL(t, database)) {
 		f.fires(t, prometheus)
 	}
-	testbedtest.Eventually(t, "counts and audits that failed are repeated", func() bool {
-		return len(prometheus.query(t, "shop_timers_open")) > 0 && len(prometheus.query(t, "shop_oversold_units")) > 0
-	})
 	prometheus.showPanels(t)
 }
 
@@ -203,7 +205,8 @@ type alarm struct {
 }
 
 // alarms are those that a test waits for.
-func (s *shop) alarms() (all []alarm) {
+func (s *shop) alarms(t *testing.T, rows *sql.DB) (all []alarm) {
+	t.Helper()
 	now, states := s.faults(), "firing"
 	full := testbedtest.Size(0, 1) == 1
 	if !full { // 30 s are too long
@@ -213,13 +216,52 @@ func (s *shop) alarms() (all []alarm) {
 		{now[cutOff], []string{"ShopLeasesLost"}, "firing"},
 		{now[killed], []string{"ShopInstanceDown"}, states},
 		{now[oversold], []string{"ShopOversold"}, "firing"},
+		{
+			change(rows, "the token of a row is an hour ahead of Redis", "UPDATE skus SET fence = fence + 3600000000 WHERE sku = 'by-redis'"),
+			[]string{"ShopWritesRefused"},
+			"firing",
+		},
 	}
 	if full {
 		all = append(all,
 			alarm{now[slowDatabase], []string{"ShopOrdersLate"}, "firing"},
-			alarm{now[noDatabase], []string{"ShopAuditsFail", "ShopUnitsLate"}, "firing"})
+			alarm{now[noDatabase], []string{"ShopAuditsFail", "ShopUnitsLate"}, "firing"},
+			alarm{s.refuseWebhooks(t), []string{"ShopWebhookFails"}, "firing"},
+			alarm{
+				change(rows, "the last of 580 attempts for a SKU is refused", "UPDATE timeouts SET attempt = 579, next_at = 0 WHERE kind = 'webhook'"),
+				[]string{"ShopTimersDead"},
+				"firing",
+			})
 	}
 	return all
+}
+
+// change is a fault of rows.
+func change(rows *sql.DB, name, statement string) fault {
+	return fault{
+		name, auditEvery,
+		func(ctx context.Context) error { _, err := rows.ExecContext(ctx, statement); return err },
+		func(context.Context) error { return nil },
+	}
+}
+
+// refuseWebhooks is the fault of a receiver. The instances are started again, with its address.
+func (s *shop) refuseWebhooks(t *testing.T) fault {
+	t.Helper()
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	t.Cleanup(receiver.Close)
+	return fault{
+		"the receiver of the webhook refuses", auditEvery,
+		func(ctx context.Context) error {
+			s.env = []string{"SHOP_WEBHOOK=" + receiver.URL, "SHOP_WEBHOOK_SECRET=whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="}
+			var errs []error
+			for i := range instances {
+				errs = append(errs, s.kill(i), s.start(ctx, i))
+			}
+			return errors.Join(errs...)
+		},
+		func(context.Context) error { return nil },
+	}
 }
 
 // fires makes the fault happen, for as long as it lasts or until its alerts are there, and again until they are.

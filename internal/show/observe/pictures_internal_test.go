@@ -26,7 +26,7 @@ import (
 var screenshots = flag.String("screenshots", "", "`FOLDER` to write the pictures of the dashboards to: make screenshots")
 
 // `make observe` shows a sale with all its faults: VictoriaMetrics has data for every query of every panel, and VictoriaLogs has lines
-// of each instance. Once it is interrupted nothing is left. It needs both programs in .bin, which `make` builds.
+// of each instance, with the fields that docs/how-to/observe.md names. Once it is interrupted nothing is left. It needs both programs in .bin, which `make` builds.
 func TestMakeObserve(t *testing.T) {
 	testbedtest.FullSize(t)
 	shop := filepath.Dir(product(t))
@@ -50,9 +50,9 @@ func TestMakeObserve(t *testing.T) {
 	metrics, logs := engine(addresses[0]), addresses[1]
 	testbedtest.Eventually(t, "an audit has failed", func() bool { return len(metrics.query(t, "shop_audit_failures_total > 0")) > 0 })
 	metrics.showPanels(t)
-	for i := range instances {
-		if lines := get(t, logs+"/select/logsql/query?limit=1&query="+url.QueryEscape(fmt.Sprintf("instance:shop-%d", i+1))); !strings.Contains(lines, "_msg") {
-			t.Errorf("the logs of shop-%d are %q", i+1, lines)
+	for _, search := range []string{"service.instance.id:shop-1", "service.instance.id:shop-2", "service.instance.id:shop-3", "severity_text:WARN", "trace_id:*"} {
+		if lines := get(t, logs+"/select/logsql/query?limit=1&query="+url.QueryEscape(search)); !strings.Contains(lines, "_msg") {
+			t.Errorf("%s finds %q", search, lines)
 		}
 	}
 	if *screenshots != "" {

@@ -22,6 +22,7 @@ const (
 // shop is three instances, with proxies before their Redis and their database.
 type shop struct {
 	executable      string
+	env             []string      // of the instances, besides the addresses of the stores
 	stores          *fleet.Stores // with the addresses of the proxies
 	redis, database *testbed.Proxy
 	metrics         [instances]string // HOST:PORT, which an instance keeps when it is started again
@@ -32,8 +33,8 @@ type shop struct {
 }
 
 // open starts the stores and the instances.
-func open(ctx context.Context, executable string, c fleet.StoresConfig) (s *shop, err error) {
-	s = &shop{executable: executable}
+func open(ctx context.Context, executable string, c fleet.StoresConfig, env ...string) (s *shop, err error) {
+	s = &shop{executable: executable, env: env}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -86,7 +87,7 @@ func freeAddress(ctx context.Context) (string, error) {
 // start starts an instance, and returns when it serves.
 func (s *shop) start(ctx context.Context, i int) error {
 	f, err := fleet.Start(ctx, fleet.Config{
-		Executable: s.executable, Dir: s.stores.Dir, First: i + 1, N: 1, Env: s.stores.Env(),
+		Executable: s.executable, Dir: s.stores.Dir, First: i + 1, N: 1, Env: append(s.stores.Env(), s.env...),
 		Args: []string{"--metrics-listen", s.metrics[i], "--order-ttl", orderTTL.String(), "--customer-rate", "50"},
 	})
 	if err != nil {
