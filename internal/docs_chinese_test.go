@@ -49,3 +49,27 @@ func TestChineseTextsHaveOneTermPerConcept(t *testing.T) {
 		}
 	}
 }
+
+// A page in Chinese leads to pages and pictures in Chinese where there are any, and to its own English page.
+func TestChinesePagesLeadToChineseOnes(t *testing.T) {
+	t.Parallel()
+	pages, links := readPages(t), 0
+	for _, p := range pages {
+		own, chinese := strings.CutSuffix(p.path, ".zh.md")
+		if !chinese {
+			continue
+		}
+		for _, l := range p.links {
+			name, ending := strings.TrimSuffix(l.file, filepath.Ext(l.file)), filepath.Ext(l.file)
+			if strings.HasSuffix(name, ".zh") {
+				links++
+			}
+			if _, err := os.Stat(filepath.Join(root, name+".zh"+ending)); err == nil && l.file != own+".md" {
+				t.Errorf("%s leads to %s, which is there in Chinese", p.path, l.file)
+			}
+		}
+	}
+	if links < 100 {
+		t.Errorf("only %d links lead to pages in Chinese", links)
+	}
+}

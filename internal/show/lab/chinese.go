@@ -94,3 +94,20 @@ func ChineseSVG(svg string) string {
 		return m[1] + html.EscapeString(inChinese(html.UnescapeString(m[2])))
 	})
 }
+
+var (
+	// frameForm is what surrounds the texts of a step, a finding, a figure or a picture on a page.
+	frameForm      = regexp.MustCompile(`^ *[\d.]+ ms  |^(?:ok|NO)  (?:effect|cure)  +|^!\[|\]\([\w-]+\.svg\)$|^\| | \| | \|$`)
+	frameInChinese = strings.NewReplacer("effect", "现象", "cure  ", "解决", ".svg", ".zh.svg")
+)
+
+// lineInChinese translates a line of what a page says of a run.
+func lineInChinese(line string) string {
+	var b strings.Builder
+	at := 0
+	for _, f := range frameForm.FindAllStringIndex(line, -1) {
+		b.WriteString(inChinese(line[at:f[0]]) + frameInChinese.Replace(line[f[0]:f[1]]))
+		at = f[1]
+	}
+	return b.String() + inChinese(line[at:])
+}

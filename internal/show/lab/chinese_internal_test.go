@@ -16,21 +16,21 @@ import (
 
 var (
 	verbForm     = regexp.MustCompile(`%[-+# 0-9.]*[a-zA-Z]`)
-	runLine      = regexp.MustCompile(`(?m)^(?: *[\d.]+ ms|(?:ok|NO)  (?:effect|cure)) +(.*)$`)
+	runLine      = regexp.MustCompile(`(?m)^(?: *[\d.]+ ms|(?:ok|NO)  (?:effect|cure)) +(.*)$|^\| ([^|]+) \| ([^|]+) \|$`)
 	pictureText  = regexp.MustCompile(`<(?:text|title)[^>]*>([^<]*)</(?:text|title)>`)
 	markMoment   = regexp.MustCompile(`^[a-z]  \d+ ms: `)
 	englishWords = regexp.MustCompile(`[A-Za-z_]*[a-z]{2}[A-Za-z_]*|: `)
-	// sameInBoth are products, strategies, settings and statements.
-	sameInBoth = regexp.MustCompile(`Redis|Redlock|MariaDB|Debian|SQLite|Galera|DELETE|redislock|redis\b|naive|local|conditional|optimistic|lua\b|context|wsrep_sync_wait|read_only|` +
+	// sameInBoth are products, strategies, settings, statements, code and the targets of links.
+	sameInBoth = regexp.MustCompile("`[^`]*`|" + `\]\([^)]*\)|Redis|Redlock|MariaDB|Debian|SQLite|Galera|DELETE|redislock|redis\b|naive|local|conditional|optimistic|lua\b|context|wsrep_sync_wait|read_only|` +
 		`--small|make servers|Error \d+|\bms\b|(?:INSERT INTO|UPDATE) \w+|SET sold = sold \+ 1|SET sold = 1|WHERE name = '[^']*'|entries 表`)
 )
 
-// inEnglish are the words and signs that a reader of Chinese gets in English.
-func inEnglish(text string) []string {
+// englishOf are the words and signs that a reader of Chinese gets in English.
+func englishOf(text string) []string {
 	return englishWords.FindAllString(sameInBoth.ReplaceAllString(inChinese(text), ""), -1)
 }
 
-// Each step and each finding that the code of a lab can report is there in Chinese.
+// Each step and each finding that the code of a lab can report is there in Chinese, and so is each text of a page.
 func TestEachStepIsThereInChinese(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
@@ -51,8 +51,14 @@ func TestEachStepIsThereInChinese(t *testing.T) {
 			if !ok {
 				return true
 			}
-			method, ok := call.Fun.(*ast.SelectorExpr)
-			if !ok || !slices.Contains([]string{"Step", "step", "Effect", "Cure", "mark"}, method.Sel.Name) {
+			name := ""
+			switch f := call.Fun.(type) {
+			case *ast.SelectorExpr:
+				name = f.Sel.Name
+			case *ast.Ident:
+				name = f.Name
+			}
+			if !slices.Contains([]string{"Step", "step", "Effect", "Cure", "mark", "say", "para"}, name) {
 				return true
 			}
 			for _, a := range call.Args {
@@ -61,7 +67,7 @@ func TestEachStepIsThereInChinese(t *testing.T) {
 					continue
 				}
 				format, err := strconv.Unquote(literal.Value)
-				if words := inEnglish(verbForm.ReplaceAllString(format, "7")); err != nil || len(words) > 0 {
+				if words := englishOf(verbForm.ReplaceAllString(format, "7")); err != nil || len(words) > 0 {
 					t.Errorf("%s: %q has %q in Chinese: texts/runs.zh.txt lacks a line", file, format, words)
 				}
 				reports++
@@ -74,23 +80,24 @@ func TestEachStepIsThereInChinese(t *testing.T) {
 	}
 }
 
-// What the pages of the labs show of a run is there in Chinese: steps, findings, and each text of the pictures.
+// Steps, findings and figures on the pages of the labs are there in Chinese, and so is each text of the pictures.
 func TestEachTextOfAPictureIsThereInChinese(t *testing.T) {
 	t.Parallel()
 	for _, l := range All() {
 		var texts []string
 		for _, m := range runLine.FindAllStringSubmatch(file(t, l.File()+".md"), -1) {
-			texts = append(texts, m[1])
+			texts = append(texts, m[1:]...)
 		}
+		texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 		steps := len(texts)
 		for _, m := range pictureText.FindAllStringSubmatch(file(t, l.File()+".svg"), -1) {
 			texts = append(texts, markMoment.ReplaceAllString(html.UnescapeString(m[1]), ""))
 		}
 		if steps < 4 || len(texts)-steps < 8 {
-			t.Errorf("%s has %d steps and findings, and %d texts in its picture", l.Name, steps, len(texts)-steps)
+			t.Errorf("%s has %d steps, findings and figures, and %d texts in its picture", l.Name, steps, len(texts)-steps)
 		}
 		for _, text := range texts {
-			if words := inEnglish(text); len(words) > 0 {
+			if words := englishOf(text); len(words) > 0 {
 				t.Errorf("%s: %q has %q in Chinese: %q", l.Name, text, words, inChinese(text))
 			}
 		}
