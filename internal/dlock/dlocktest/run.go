@@ -52,12 +52,17 @@ func patiently(t testing.TB, acquire func() (*dlock.Lease, error)) (*dlock.Lease
 	t.Helper()
 	for range 2 {
 		lease, err := acquire()
-		if err == nil || !errors.Is(err, dlock.ErrUncertain) && !errors.Is(err, os.ErrDeadlineExceeded) {
+		if !late(err) {
 			return lease, err
 		}
 		t.Logf("Acquire = %v", err)
 	}
 	return acquire()
+}
+
+// late reports whether err says that a request took too long, or got no connection in time.
+func late(err error) bool {
+	return errors.Is(err, dlock.ErrUncertain) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // slowness acquires key and releases it until ctx ends, with a client of its own. It

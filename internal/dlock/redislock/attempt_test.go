@@ -76,7 +76,7 @@ func TestCloseWaitsForUncertainAcquisitions(t *testing.T) {
 		if err := l.Close(long); err != nil {
 			t.Errorf("Close = %v", err)
 		}
-		lease, err := l.TryAcquire(t.Context(), key)
+		lease, err := locker(t, redistest.Client(t, testbedtest.Redis(t))).TryAcquire(t.Context(), key)
 		if err != nil {
 			t.Fatalf("after Close: TryAcquire = %v, want the lock", err)
 		}
