@@ -51,7 +51,7 @@ func runLabCommand(labs []lab.Lab) cli.Command {
 	}
 	return cli.Command{
 		Name: "run", Summary: "Run a lab on real processes and servers, and print its verdict",
-		Details: "The name all runs every lab. Each takes less than 30 s, and ends all that it has started. On a busy machine a lab places fewer orders, as with --small, and may take longer.",
+		Details: "The name all runs every lab, and prints a table of seconds and verdicts last. Each takes less than 30 s, and ends all that it has started. On a busy machine a lab places fewer orders, as with --small, and may take longer.",
 		Args:    "NAME", Values: names,
 		Examples: []cli.Example{
 			{Purpose: "The lost update, step by step", Line: "shop lab run lost-update"},
@@ -80,6 +80,8 @@ type labRuns struct {
 	config lab.Config
 	out    string // folder for the pages; empty: none
 	json   bool
+
+	results []lab.Result
 }
 
 // run runs the lab of a name, or all of them. The command has checked the name.
@@ -108,6 +110,11 @@ func (r *labRuns) run(ctx context.Context, name string) (err error) {
 			code = c
 		}
 	}
+	if name == allLabs && !r.json {
+		if err := r.table(); err != nil {
+			return err
+		}
+	}
 	if r.out != "" && name == allLabs {
 		if err := lab.WriteIndex(r.out); err != nil {
 			return err
@@ -125,6 +132,7 @@ func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
 		l.Intro(r.stdout)
 	}
 	result := l.Do(ctx, r.config)
+	r.results = append(r.results, result)
 	if r.json {
 		if err := json.NewEncoder(r.stdout).Encode(result); err != nil {
 			return "", err
@@ -137,6 +145,16 @@ func (r *labRuns) one(ctx context.Context, l lab.Lab) (lab.Verdict, error) {
 		return result.Verdict, nil
 	}
 	return result.Verdict, l.Write(r.out, result)
+}
+
+// table prints how long each lab took, and its verdict.
+func (r *labRuns) table() error {
+	table := tabwriter.NewWriter(r.stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "lab\tseconds\tverdict")
+	for _, result := range r.results {
+		fmt.Fprintf(table, "%s\t%.1f\t%s\n", result.Name, result.Took/1000, result.Verdict)
+	}
+	return table.Flush()
 }
 
 // newLabCommand writes the files of a new lab.

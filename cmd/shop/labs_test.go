@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -65,6 +66,17 @@ func TestLabRunAllExitsWithTheWorstVerdict(t *testing.T) {
 		if code != want || len(results) != len(labs) {
 			t.Errorf("%s: exit code %d and %d results, want %d and one for each lab", names, code, len(results), want)
 		}
+	}
+}
+
+func TestLabRunAllEndsWithATable(t *testing.T) {
+	t.Parallel()
+	var out, stderr bytes.Buffer
+	command := cli.Command{Name: "lab", Commands: []cli.Command{runLabCommand(scripted())}}
+	cli.Execute(t.Context(), cli.Program(cli.Process{Getenv: noEnv, Stdout: &out, Stderr: &stderr}, command), []string{"run", allLabs})
+	table := regexp.MustCompile(`lab +seconds  verdict\nshown +\d+\.\d +shown\nno-effect +\d+\.\d +not shown\nno-cure +\d+\.\d +not shown\nno-finding +\d+\.\d +inconclusive\nno-server +\d+\.\d +inconclusive\n$`)
+	if !table.MatchString(out.String()) || stderr.Len() > 0 {
+		t.Errorf("%s%s", stderr.String(), out.String())
 	}
 }
 
