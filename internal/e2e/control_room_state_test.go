@@ -163,14 +163,14 @@ func TestControlRoomNumbersGrantsByToken(t *testing.T) {
 		lock('c', 1, [first + 9000000]); // its event is late
 		const before = numbers();
 		lock('c', 0, [], [{fence: first - 20, accepted: first + 12901350, at}]);
-		const refused = numbers();
+		const refused = numbers(), lacks = () => [-1, 0].map((ms) => s.lacks('s', Date.parse(at) + ms)), kept = lacks();
 		for (let n = 0; n < 2000; n++) s.apply({type: 'lock', at, lock: {sku: 'other', holder: 'a', count: 1, leases: [{fence: n, asked: at, from: at}]}});
 		lock('b', 1, [first + 13000000]);
-		return [before, refused, numbers()].join('; ');
+		return [before, refused, numbers(), kept, lacks()].join('; ');
 	})`)
-	const want = "0:1 7149897:5 9000000:6 12901350:7; -20:1 0:2 7149897:6 9000000:7 12901350:8; -20:8 12901350:9 13000000:10"
+	const want = "0:1 7149897:5 9000000:6 12901350:7; -20:1 0:2 7149897:6 9000000:7 12901350:8; -20:8 12901350:9 13000000:10; false,false; true,false"
 	if got != want {
-		t.Errorf("tokens and numbers: %s; want %s", got, want)
+		t.Errorf("tokens and numbers, and whether leases are missing: %s; want %s", got, want)
 	}
 }
 

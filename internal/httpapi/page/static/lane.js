@@ -46,6 +46,7 @@ export function Lane({state, sku, paused, clock = () => Date.now() - 500, names 
       <span class=${refused.length ? 'warn' : ''}><b id="refused-writes">${refused.length}</b> ${t('refusedWrites', refused.length)}</span>
       ${over !== undefined && html`<span class=${over ? 'bad' : ''}><b id="sold-twice">${over}</b> ${t('ticketsTwice')}</span>`}
       ${!view.current.ago && html`<span><b id="waiting-orders">${waiting}</b> ${t('waitingOrders', waiting)}</span>`}</p>
+    ${state.lacks(sku, now - span) && html`<p id="lacks-leases" class="muted note">${t('lacksLeases')}</p>`}
     <details open=${wide}><summary>${t('latestLeases')}</summary>
       <table><thead><tr><th>${t('instance')}</th><th>${t('token')}</th><th>${t('heldFor')}</th></tr></thead>
       <tbody>${leases.toSorted((a, b) => b.fence - a.fence).slice(0, 6).map((l) => html`<tr key=${l.holder + l.fence}><td>${l.holder}</td><td class="number" title=${l.fence}>#${ordinals.get(l.fence)}</td>

@@ -20,7 +20,7 @@ export class State {
   error = '';
   resets = 0;
   #latest = new Map(); // the latest lease of each SKU and instance
-  #forgotten = new Map(); // how many grants of a SKU are not among leases any more
+  #forgotten = new Map(); // how many grants of a SKU are not among leases any more, and when the last of them began
   #applied = 0; // events
   #lastID = '';
   #refreshing = false;
@@ -148,15 +148,18 @@ export class State {
       }
     }
     trim(this.#latest, keep.leases);
-    trim(this.leases, keep.leases, ({sku, grants}) => {
-      const before = this.#forgotten.get(sku) ?? 0;
+    trim(this.leases, keep.leases, ({sku, grants, from}) => {
+      const before = this.#forgotten.get(sku) ?? {grants: 0, last: 0};
       this.#forgotten.delete(sku); // the latest one comes last
-      this.#forgotten.set(sku, before + grants);
+      this.#forgotten.set(sku, {grants: before.grants + grants, last: Math.max(before.last, from)});
     });
     trim(this.#forgotten, keep.leases);
     for (const r of lock.refused ?? []) this.refused.push({sku: lock.sku, holder: lock.holder, ...r, at: Date.parse(r.at)});
     this.refused = this.refused.slice(-keep.refused);
   }
+
+  // lacks reports whether the page has forgotten a lease of a SKU that began after a moment.
+  lacks(sku, since) { return this.#forgotten.get(sku)?.last > since; }
 
   // ordinals returns the number of the grant by fencing token: the nth of the SKU since the page follows its events. A token is a clock or
   // a counter, whose last digits show no order. The newer one of two tokens has the larger number.
@@ -165,7 +168,7 @@ export class State {
     for (const r of this.refused) {
       if (r.sku === sku) for (const fence of [r.fence, r.accepted]) if (!grants.has(fence)) grants.set(fence, 1);
     }
-    let n = this.#forgotten.get(sku) ?? 0;
+    let n = this.#forgotten.get(sku)?.grants ?? 0;
     return new Map([...grants].sort(([a], [b]) => a - b).map(([fence, count]) => [fence, n += count]));
   }
 }

@@ -24,6 +24,7 @@ const texts = {
   refusedWrites: [(n) => `late write${s(n)} refused by the row`, '次迟到的写入被数据行拒绝'], ticketsTwice: ['tickets sold twice', '张票被卖两次'],
   waitingOrders: [(n) => `order${s(n)} wait${n === 1 ? 's' : ''} for the lease`, '个订单等待租约'], waits: [(n) => `${n} waiting`, (n) => `${n} 个等待`],
   expired: ['expired', '已过期'], expiredAfter: [(ms) => `expired after ${ms} ms`, (ms) => `持有 ${ms} 毫秒时已过期`],
+  lacksLeases: ['The page keeps the latest 2000 leases, so earlier ones of this time are missing.', '页面只保留最近的 2000 个租约，所以这段时间里更早的租约不显示。'],
   latestLeases: ['Latest leases', '最近的租约'], instance: ['instance', '实例'], token: ['fencing token', '隔离令牌'], heldFor: ['duration', '持有时间'], inUse: ['in use', '使用中'],
   stock: ['Stock', '库存'], noStock: ['No SKU is on sale.', '没有在售商品。'], strategy: ['strategy', '扣减策略'], onHand: ['on hand', '现有'], reserved: ['reserved', '已预占'], available: ['available', '可售'],
   oversoldBy: [(n) => `oversold by ${n}`, (n) => `超卖 ${n}`],
