@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -55,7 +56,9 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, store *
 		self:      cluster.Member{Name: c.Instance, Role: role(c), Version: c.Version, Started: time.Now()},
 		candidate: !c.Canary, lead: &leadership{events: published, log: log}, members: membershipDiff{self: c.Instance, events: published}, log: log, stale: make(map[string]error),
 	}
-	warn := func(err error) { log.WarnContext(ctx, "cluster operation failed", slog.String("error", err.Error())) }
+	warn := seldom(func(err error) {
+		log.WarnContext(ctx, "cluster operation failed", slog.String("error", err.Error()))
+	})
 	rows, err := store.Cluster(sqlcluster.Config{TTL: electionTTL, OnError: warn})
 	if err != nil {
 		return nil, err
@@ -87,6 +90,24 @@ func openNode(ctx context.Context, c Config, session *zookeeper.Session, store *
 		warn(err) // what is not there has its default
 	}
 	return n, nil
+}
+
+// warnEvery is the least time between two reports of the same error.
+const warnEvery = 10 * time.Second
+
+// seldom returns report without repetitions: while a database is not there, each renewal fails, several times a second.
+func seldom(report func(error)) func(error) {
+	var mu sync.Mutex
+	reported := make(map[string]time.Time)
+	return func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		maps.DeleteFunc(reported, func(_ string, at time.Time) bool { return time.Since(at) >= warnEvery })
+		if _, again := reported[err.Error()]; !again {
+			reported[err.Error()] = time.Now()
+			report(err)
+		}
+	}
 }
 
 // role says in a word what an instance does.

@@ -2,7 +2,9 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,6 +65,23 @@ func TestReplacedInstanceWaits(t *testing.T) {
 		time.Sleep(2 * joinPause)
 		if got := roles(); len(got) != 1 || got[0] != "first" {
 			t.Errorf("members after the second one has gone: %v", got)
+		}
+	})
+}
+
+// An error that repeats is reported once in ten seconds, whatever is reported in between.
+func TestRepeatedErrorIsReportedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var reported []string
+		report := seldom(func(err error) { reported = append(reported, err.Error()) })
+		for range 2 * int(warnEvery/time.Second) {
+			report(errors.New("member"))
+			report(errors.New("leader"))
+			time.Sleep(time.Second)
+		}
+		if want := []string{"member", "leader", "member", "leader"}; !slices.Equal(reported, want) {
+			t.Errorf("reported %v in 20 s, want %v", reported, want)
 		}
 	})
 }

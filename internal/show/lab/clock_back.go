@@ -12,7 +12,7 @@ import (
 func runClockBack(ctx context.Context, r *Run) {
 	servers := r.replicated(ctx, true)
 	s := r.open(ctx)
-	t := s.theater("the promoted replica has lost a grant, and its clock is an hour behind", Legend{Holds: "has the lock, a good write", Stale: "the grant is lost, or the holder is refused"})
+	t := s.theater("the promoted replica has lost a grant, and its clock is an hour behind", Legend{Holds: "has the lock, the right outcome", Stale: "the grant is lost, or the holder is refused"})
 	c := t.scene(ctx, "fenced", stock.Fenced, 2)
 	a := c.holder(ctx, "A", longTTL, pointRead, "redis", servers.master.URL())
 	b := c.holder(ctx, "B", longTTL, pointRead, "redis", servers.replica.URL())

@@ -16,7 +16,7 @@ func runClockJump(ctx context.Context, r *Run) {
 	j := &clockJumps{
 		quorum: &quorum{r: r},
 		theater: s.theater("five healthy servers: the clock of server 3 jumps while A holds the lock of servers 1, 2 and 3", Legend{
-			Holds: "a valid lease, a good write", Stale: "valid for A alone, a write too many, a jump",
+			Holds: "a valid lease, the right outcome", Stale: "valid for A alone, a write too many, a jump",
 		}),
 	}
 	for i := range j.servers {

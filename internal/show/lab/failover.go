@@ -60,7 +60,7 @@ func (s replicated) promote(ctx context.Context) {
 func runFailover(ctx context.Context, r *Run) {
 	servers := r.replicated(ctx, false)
 	s := r.open(ctx)
-	f := &failover{replicated: servers, theater: s.theater("the master is killed before the replica has the grants of A", Legend{Holds: "has the lock, a good write", Stale: "the grant is lost, a write too many", Waits: "lags", Neutral: "the master"})}
+	f := &failover{replicated: servers, theater: s.theater("the master is killed before the replica has the grants of A", Legend{Holds: "has the lock, the right outcome", Stale: "the grant is lost, a write too many", Waits: "lags", Neutral: "the master, or a replica that follows it"})}
 	for _, variant := range []struct {
 		name   string
 		update stock.Update

@@ -52,7 +52,7 @@ func (l textbookLock) release(ctx context.Context, name, owner string) error {
 
 func runForeignRelease(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("two units: A sells one, and releases its lock after the lock has expired", Legend{Holds: "has the lock, a good step", Stale: "works without its lock, a step too many", Waits: "waits for the lock", Paused: "paused"})
+	t := s.theater("two units: A sells one, and releases its lock after the lock has expired", Legend{Holds: "has the lock, the right outcome", Stale: "works without its lock, a step too many", Waits: "waits for the lock", Paused: "paused"})
 	del := t.foreignRelease(ctx, "DEL", lockDelete)
 	r.Effect(del.deleted && del.together, "DEL: the late release of A deleted the lock of B, and %s held the lock at once", fmt.Sprintf("%d processes", del.holders()))
 	r.Effect(del.audit.Oversold() == 1, "DEL: B and C both sold the last unit; oversold by %d", del.audit.Oversold())

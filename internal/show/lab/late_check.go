@@ -97,7 +97,7 @@ func runLateCheck(ctx context.Context, r *Run) {
 	late.sell(ctx, s)
 	locked.sell(ctx, s)
 	picture := &Picture{Title: "1 unit: B has read it when A resumes and writes", Legend: Legend{
-		Holds: "a good end", Stale: "ends in a lost update", Waits: "waits for the row", Paused: "paused", Neutral: "reads",
+		Holds: "the right outcome", Stale: "ends in a lost update", Waits: "waits for the row", Paused: "paused", Neutral: "reads",
 	}}
 	for _, c := range both {
 		c.draw(picture, late.read.At)

@@ -17,7 +17,7 @@ const (
 
 func runLeaseExpires(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("A is cut off from Redis: its lease expires before its commit", Legend{Holds: "a valid lease, a good write", Stale: "an expired lease, a write too many", Waits: "waits for the lease"})
+	t := s.theater("A is cut off from Redis: its lease expires before its commit", Legend{Holds: "a valid lease, the right outcome", Stale: "cut off, an expired lease, a write too many", Waits: "waits for the lease"})
 	unfenced, audit := t.leaseExpires(ctx, "unfenced", stock.WriteBack)
 	r.Effect(unfenced == [2]string{accepted, accepted} && audit.Oversold() == 1,
 		"without a fencing token: the late write was %s, and the last unit was sold %s", unfenced[0], count(int(audit.Accepted()), "time"))
@@ -45,7 +45,7 @@ func (t *theater) leaseExpires(ctx context.Context, name string, update stock.Up
 	c.pace(ctx)
 	a.finishes(ctx)
 	c.step("A continues, and writes under its expired lease: %s", a.done.Value)
-	c.mark(a.name, cut, true, "cut off from Redis")
+	c.mark(a.name, cut, false, "cut off from Redis")
 	a.draw(b.locked.At, a.done.Value != accepted)
 	b.draw(time.Time{}, true)
 	return [2]string{a.done.Value, b.done.Value}, c.judge(ctx)

@@ -12,7 +12,7 @@ const pausedTTL = "1500ms"
 
 func runPausedHolder(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("A is paused by SIGSTOP for longer than its lease", Legend{Holds: "a valid lease, a good write", Stale: "an expired lease, a write too many", Waits: "waits for the lease", Paused: "paused", Neutral: "runs"})
+	t := s.theater("A is paused by SIGSTOP for longer than its lease", Legend{Holds: "a valid lease, the right outcome", Stale: "an expired lease, a write too many", Waits: "waits for the lease", Paused: "paused", Neutral: "runs"})
 	unfenced, audit := t.pausedHolder(ctx, "unfenced", stock.WriteBack)
 	r.Effect(unfenced.read.Value == leaseValid, "before the pause, A found its lease valid")
 	r.Effect(unfenced.done.Value == accepted && audit.Oversold() == 1,

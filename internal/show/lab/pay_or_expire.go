@@ -17,7 +17,7 @@ func runPayOrExpire(ctx context.Context, r *Run) {
 	s := r.open(ctx)
 	e := &payRun{stores: s, picture: r.Draw(&Picture{
 		Title:  "one unit: the order expires between the check of the payment and its write",
-		Legend: Legend{Holds: "a good end", Stale: "a second customer pays for one unit", Waits: "waits for the payment, or for the bank", Neutral: "expires"},
+		Legend: Legend{Holds: "the right outcome", Stale: "a second customer pays for one unit", Waits: "waits for the payment, or for the bank", Neutral: "expires"},
 	})}
 	audit, payer := e.late(ctx, "textbook", roleTextbook)
 	r.Measure("paid for 1 unit: textbook", float64(audit.Sold), "customers")

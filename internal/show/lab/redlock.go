@@ -29,7 +29,7 @@ type quorum struct {
 
 func runRedlock(ctx context.Context, r *Run) {
 	q := &quorum{r: r, picture: &Picture{Title: "five servers: first one is wiped, then holders are paused", Legend: Legend{
-		Holds: "has the lock, a good write", Stale: "a second holder, a write too many", Waits: "waits for the lock", Paused: "paused",
+		Holds: "has the lock, the right outcome", Stale: "a second holder, a write too many", Waits: "waits for the lock", Paused: "paused",
 	}}}
 	for i := range q.servers {
 		server := must(testbed.StartRedis(ctx, testbed.RedisConfig{}))

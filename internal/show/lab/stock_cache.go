@@ -70,7 +70,7 @@ func writeBlindly(ctx context.Context, w *Worker, sku string) error {
 
 func runStockCache(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("the last unit, with a cache in Redis in front of its row", Legend{Holds: "a good step", Stale: "data lost, a write too many", Waits: "has a unit, says the cache"})
+	t := s.theater("the last unit, with a cache in Redis in front of its row", Legend{Holds: "the right outcome", Stale: "data lost, a write too many", Waits: "has a unit, says the cache"})
 	read, audit := t.cached(ctx, "check in Redis", cacheGet, false)
 	r.Effect(read == [2]string{accepted, accepted} && audit.Oversold() == 1, "check in Redis, then write: both read that 1 unit is left, and it was sold %s", count(int(audit.Accepted()), "time"))
 	taken, audit := t.cached(ctx, "DECR in Redis", cacheDecr, true)

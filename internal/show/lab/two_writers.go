@@ -26,7 +26,7 @@ func runTwoWriters(ctx context.Context, r *Run) {
 	cluster := must(testbed.StartGalera(ctx, 2))
 	r.Defer(cluster.Close)
 	s := &stores{r: r}
-	w := &twoWriters{theater: s.theater("A writes to node 1 of a Galera cluster, and B to node 2", Legend{Holds: "row locked, or ok", Stale: "refused, or an old state", Waits: "waits, or not committed", Paused: "sleeps in its transaction"}), nodes: cluster.Nodes()}
+	w := &twoWriters{theater: s.theater("A writes to node 1 of a Galera cluster, and B to node 2", Legend{Holds: "row locked, or the right outcome", Stale: "aborted by the other node, or an old state", Waits: "waits, or not committed", Paused: "sleeps in its transaction"}), nodes: cluster.Nodes()}
 	w.shop = must(sqldb.Open(ctx, w.nodes[1].URL(), sqldb.AccessChange))
 	w.seen = sql.OpenDB(w.shop.Usual)
 	r.Defer(w.seen.Close)

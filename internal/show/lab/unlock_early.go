@@ -11,7 +11,7 @@ import (
 
 func runUnlockEarly(ctx context.Context, r *Run) {
 	s := r.open(ctx)
-	t := s.theater("the last unit: the lock is released before, or after the commit", Legend{Holds: "has the lease, a good write", Stale: "a write too many", Waits: "waits for the lease, or not committed"})
+	t := s.theater("the last unit: the lock is released before, or after the commit", Legend{Holds: "has the lease, the right outcome", Stale: "a write too many", Waits: "waits for the lease, or not committed"})
 	early, audit := t.unlock(ctx, "early", stock.WriteBack, true)
 	r.Effect(early == [2]string{accepted, accepted} && audit.Oversold() == 1,
 		"unlock, then commit: both orders were accepted, and the last unit was sold %s", count(int(audit.Accepted()), "time"))

@@ -20,7 +20,7 @@ export function Chart({name, tone, times, values}) {
     const axis = {stroke: color('--muted'), grid: {stroke: color('--line'), width: 1}, ticks: {show: false}};
     plot.current = new uPlot({
       width: place.current.clientWidth, height, cursor: {show: false}, legend: {show: false}, scales: {y: {range: fromZero}},
-      axes: [{...axis, incrs: seconds, size: 26, values: (_, at) => at.map((s) => new Date(s * 1000).toTimeString().slice(3, 8))}, {...axis, size: wide}],
+      axes: [{...axis, incrs: seconds, size: 26, space: 75, values: (_, at) => at.map((s) => new Date(s * 1000).toTimeString().slice(0, 8))}, {...axis, size: wide}],
       series: [{}, {width: 2, points: {show: false}, stroke: color(tone), fill: `${color(tone)}33`}],
     }, [times, values], place.current);
     const resized = new ResizeObserver(() => plot.current.setSize({width: place.current.clientWidth, height}));
