@@ -47,6 +47,7 @@ func TestScreenshots(t *testing.T) {
 	}{
 		{"control-room.png", "en", "light", 1440, 1.25},
 		{"control-room-dark.png", "en", "dark", 1440, 1.25},
+		{"control-room-tablet.png", "en", "light", 1024, 1.25},
 		{"control-room-phone.png", "en", "light", 390, 2},
 		{"control-room-zh.png", "zh", "light", 1440, 1.25},
 	} {
