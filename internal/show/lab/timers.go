@@ -69,7 +69,7 @@ func (e *timersRun) start(ctx context.Context, v *timersVariant) {
 // place lets the first process place orders.
 func (e *timersRun) place(ctx context.Context, v *timersVariant) {
 	v.placed = v.first.To(ctx, pointPlaced).At
-	e.r.Step("%s: places %d orders for all units; nobody pays, and each order expires after %v", v.first.Name, e.orders, timersTTL)
+	e.r.Step("%s: places %d orders for all units; none is paid, and each expires after %v", v.first.Name, e.orders, timersTTL)
 	if v.kind == inMemory { // it is killed before they expire; the others have the time for it that they need
 		e.kill(ctx, v)
 	}

@@ -148,15 +148,17 @@ func TestSteadyCleansUpAfterEachRun(t *testing.T) {
 func TestWatcher(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
+		ran   time.Duration
 		gaps  []time.Duration
 		still bool
 	}{
-		{nil, false},
-		{[]time.Duration{time.Second}, true},
-		{[]time.Duration{standstill / 2, standstill / 2}, true}, // of no time at all
+		{time.Millisecond, nil, false},
+		{time.Millisecond, []time.Duration{time.Second}, true},
+		{time.Millisecond, []time.Duration{standstill / 2, standstill / 2}, true},                         // of no time at all
+		{time.Hour, []time.Duration{standstill * 9 / 10, standstill * 9 / 10, standstill * 9 / 10}, true}, // of one second
 	} {
 		now := time.Now()
-		w := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now.Add(-time.Millisecond), last: now}
+		w := &StallDetector{stop: make(chan struct{}), stopped: make(chan struct{}), began: now.Add(-c.ran), last: now}
 		for _, gap := range c.gaps {
 			w.last = time.Now().Add(-gap)
 			w.look()
