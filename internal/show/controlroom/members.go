@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/show/fleet"
 )
@@ -156,9 +157,7 @@ const measureEvery = 5 * time.Second
 // measure measures the instances, until ctx ends.
 func (r *Room) measure(ctx context.Context) {
 	client := &http.Client{Timeout: time.Second}
-	tick := time.NewTicker(measureEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
+	for continues := true; continues; continues = backoff.Sleep(ctx, measureEvery) {
 		for _, m := range r.members {
 			r.mu.Lock()
 			url, in, state := m.url, m.instance(), m.state
@@ -178,10 +177,6 @@ func (r *Room) measure(ctx context.Context) {
 		r.mu.Lock()
 		r.notify()
 		r.mu.Unlock()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/sqlstore"
 )
@@ -45,9 +46,7 @@ func (r *Room) openProbe(ctx context.Context) (err error) {
 
 // measureStores asks the stores every five seconds, until ctx ends.
 func (r *Room) measureStores(ctx context.Context) {
-	tick := time.NewTicker(measureEvery)
-	defer tick.Stop()
-	for ctx.Err() == nil {
+	for continues := true; continues; continues = backoff.Sleep(ctx, measureEvery) {
 		redisNow := ask(ctx, func(ctx context.Context) error { return r.probe.rdb.Ping(ctx).Err() })
 		if redisNow.Answered {
 			redisNow.Memory = usedMemory(ctx, r.probe.rdb)
@@ -57,10 +56,6 @@ func (r *Room) measureStores(ctx context.Context) {
 		r.redisNow, r.databaseNow = redisNow, databaseNow
 		r.notify()
 		r.mu.Unlock()
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/show/buyers"
 	"example.com/shop/internal/show/fleet"
 	"example.com/shop/internal/sqlstore"
@@ -112,8 +113,6 @@ func (d *demo) expiry(ctx context.Context) (e Expiry, err error) {
 func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error {
 	bar := d.printer.bar("expiry", max(1, orders))
 	defer bar.clear()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
 	for {
 		now, fates, err := d.books.Fates(ctx, sku)
 		if err != nil {
@@ -127,9 +126,7 @@ func (d *demo) awaitReleases(ctx context.Context, sku string, orders int) error 
 		if released == len(fates) || now.After(fates[len(fates)-1].ExpiresAt.Add(d.MaxWait)) {
 			return nil
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, lookEvery) {
 			return context.Cause(ctx)
 		}
 	}

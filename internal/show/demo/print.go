@@ -3,7 +3,6 @@ package demo
 import (
 	"encoding/json"
 	"fmt"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/shop/internal/platform/storeurl"
 	"example.com/shop/internal/show/fleet"
 )
 
@@ -190,7 +190,7 @@ func (p *printer) keep(urls []string, database, sku string) {
 		"  curl -i -X POST %[2]s/api/v1/orders -H 'Content-Type: application/json' -d '{\"customer_id\":\"me\",\"items\":[{\"sku\":\"mine\",\"quantity\":1}]}'\n"+
 		"  curl %[1]s/api/v1/skus/mine\n"+
 		"  curl '%[1]s/api/v1/audit?sku=%[3]s'\n"+
-		"  %[5]s audit --database %[4]s\n", u, urls[len(urls)-1], sku, redact(database), program(os.Args[0]))
+		"  %[5]s audit --database %[4]s\n", u, urls[len(urls)-1], sku, storeurl.Redacted(database), program(os.Args[0]))
 }
 
 // program is how the user called this program, whose first argument is called. The program that go run builds lies in
@@ -203,15 +203,6 @@ func program(called string) string {
 }
 
 var built = regexp.MustCompile(`/go-build\d+/b001/exe/shop$|/[0-9a-f]{64}-d/shop$`)
-
-// redact hides the password in a database URL.
-func redact(database string) string {
-	u, err := url.Parse(database)
-	if err != nil {
-		return "URL"
-	}
-	return u.Redacted()
-}
 
 // bar is a progress bar on a terminal; elsewhere it shows nothing.
 type bar struct {

@@ -110,25 +110,12 @@ func (p *Picture) hasTokens() bool {
 }
 
 // kinds are those that the picture has, in one order.
-func (p *Picture) kinds() (used []Kind) {
-	seen := make(map[Kind]bool)
-	for _, r := range p.Rows {
-		for _, s := range r.Spans {
-			seen[s.Kind] = true
-		}
-		for _, m := range r.Marks {
-			seen[m.Kind] = true
-		}
-	}
-	for _, bar := range p.Bars {
-		seen[bar.Kind] = true
-	}
-	for _, k := range []Kind{Holds, Stale, Waits, Paused, Neutral} {
-		if seen[k] {
-			used = append(used, k)
-		}
-	}
-	return used
+func (p *Picture) kinds() []Kind {
+	return slices.DeleteFunc([]Kind{Holds, Stale, Waits, Paused, Neutral}, func(k Kind) bool {
+		return !slices.ContainsFunc(p.Bars, func(b Bar) bool { return b.Kind == k }) && !slices.ContainsFunc(p.Rows, func(r Row) bool {
+			return slices.ContainsFunc(r.Spans, func(s Span) bool { return s.Kind == k }) || slices.ContainsFunc(r.Marks, func(m Mark) bool { return m.Kind == k })
+		})
+	})
 }
 
 // ends reports whether row i is the last of those that have one time. The time of the run is written below it.
@@ -149,24 +136,19 @@ func (p *Picture) moment(r Row, at, first time.Time) float64 {
 
 // bounds returns the first and the last moment of a timeline.
 func (p *Picture) bounds() (first, last time.Time) {
-	see := func(at time.Time) {
-		if first.IsZero() || at.Before(first) {
-			first = at
-		}
-		if at.After(last) {
-			last = at
-		}
-	}
+	var all []time.Time
 	for _, r := range p.Rows {
 		for _, s := range r.Spans {
-			see(s.From)
-			see(s.Until)
+			all = append(all, s.From, s.Until)
 		}
 		for _, m := range r.Marks {
-			see(m.At)
+			all = append(all, m.At)
 		}
 	}
-	return first, last
+	if len(all) == 0 {
+		return first, last
+	}
+	return slices.MinFunc(all, time.Time.Compare), slices.MaxFunc(all, time.Time.Compare)
 }
 
 // columns is the width of a timeline in text.

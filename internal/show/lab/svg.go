@@ -114,13 +114,11 @@ func (c canvas) row(b *strings.Builder, r Row, y int) int {
 
 // places are where the marks of a row are drawn: at their times, but alongside each other.
 func (c canvas) places(r Row) (all []float64) {
-	for range r.Marks {
-		all = append(all, 0)
+	var order []int
+	for i := range r.Marks {
+		order = append(order, i)
 	}
-	order := make([]int, len(r.Marks))
-	for i := range order {
-		order[i] = i
-	}
+	all = make([]float64, len(order))
 	slices.SortStableFunc(order, func(i, j int) int { return r.Marks[i].At.Compare(r.Marks[j].At) })
 	least := 0.0
 	for _, i := range order {
