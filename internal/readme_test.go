@@ -2,7 +2,6 @@ package internal_test
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -38,21 +37,6 @@ func TestREADMEInChineseFollowsTheEnglishOne(t *testing.T) {
 	}
 }
 
-// Each file that a README links to exists, and each section has a heading.
-func TestREADMELinks(t *testing.T) {
-	t.Parallel()
-	for _, name := range []string{"../README.md", "../README.zh-CN.md"} {
-		for _, link := range regexp.MustCompile(`\]\(([^)#]+)(?:#([^)]+))?\)`).FindAllStringSubmatch(readPage(t, name), -1) {
-			path := filepath.Join("..", link[1])
-			if _, err := os.Stat(path); err != nil {
-				t.Errorf("%s: %v", name, err)
-			} else if link[2] != "" && !anchors(readPage(t, path))[link[2]] {
-				t.Errorf("%s: %s has no section #%s", name, link[1], link[2])
-			}
-		}
-	}
-}
-
 func readPage(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(name)
@@ -73,14 +57,4 @@ func headingLevels(page string) (levels []string) {
 		levels = append(levels, h[1])
 	}
 	return levels
-}
-
-// anchors returns the names by which links reach the sections of a page.
-func anchors(page string) map[string]bool {
-	names := make(map[string]bool)
-	for _, h := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(fences.ReplaceAllString(page, ""), -1) {
-		kept := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(h[1]), "")
-		names[strings.ReplaceAll(kept, " ", "-")] = true
-	}
-	return names
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/shop/internal/httpapi"
 )
 
-// More timers than a page has are all shown.
+// More timers than a page has are all shown, up to --limit. It is said when there are more.
 func TestTimersListReadsAllPages(t *testing.T) {
 	t.Parallel()
 	pages := map[string]string{"": "next-1", "next-1": "next-2", "next-2": ""}
@@ -33,6 +33,10 @@ func TestTimersListReadsAllPages(t *testing.T) {
 	}
 	if code != 0 || strings.Count(out, "\n") != 4 {
 		t.Errorf("a heading and three timers, got\n%s", out)
+	}
+	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--admin-url", server.URL)
+	if code != 0 || strings.Count(out, "\n") != 3 || !strings.Contains(stderr, "More than 2 timers exist") {
+		t.Errorf("a heading and two timers, got\n%s%s", out, stderr)
 	}
 }
 

@@ -94,14 +94,6 @@ func TestEventsCommand(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, problems)
 	}
 
-	for _, args := range [][]string{{"--url", "nowhere"}, {"more"}, {"--url", second.url, "--types", "order,Stock"}} {
-		if code, _, stderr := call(t, noEnv, append([]string{"events"}, args...)...); code != 2 || stderr == "" {
-			t.Errorf("%q: exit code %d: %s", args, code, stderr)
-		}
-	}
-	if code, _, stderr := call(t, noEnv, "events", "--types", "fish", "--url", first.url); code != 2 || !strings.Contains(stderr, `unknown "fish"`) {
-		t.Errorf("a type that there is not: exit code %d: %s", code, stderr)
-	}
 	for want, args := range map[string][]string{
 		"nothing listens": {"--url", first.url}, "sku is malformed": {"--url", second.url, "--sku", "a b"},
 	} {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -34,66 +33,11 @@ func (r *instance) eventually(t *testing.T) (o placed) {
 	}
 }
 
-// released returns when the units of an order came back. An order that takes them may bear an
-// earlier time, as it is dated before it waits for them.
-func (r *instance) released(t *testing.T, id string) time.Time {
-	t.Helper()
-	var history struct {
-		Movements []struct {
-			Movement string
-			At       time.Time
-		}
-	}
-	decode(t, r.want(t, http.StatusOK, "GET", "/api/v1/orders/"+id+"/movements", ""), &history)
-	for _, e := range history.Movements {
-		if e.Movement == "RELEASE" {
-			return e.At
-		}
-	}
-	t.Fatalf("%s has kept its units: %v", id, history)
-	return time.Time{}
-}
-
 func decode(t *testing.T, text string, into any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(text), into); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-}
-
-// stores runs f with the flags of an instance that has no Redis, and of one that
-// has everything.
-func stores(t *testing.T, f func(t *testing.T, database string, flags ...string)) {
-	t.Helper()
-	t.Run("sqlite", func(t *testing.T) {
-		t.Parallel()
-		database := sqliteURL(t)
-		f(t, database, "--database", database)
-	})
-	t.Run("mariadb_redis", func(t *testing.T) {
-		t.Parallel()
-		database := testbedtest.Database(t)
-		f(t, database, "--database", database, "--redis", testbedtest.StartRedis(t, testbed.RedisConfig{}).URL())
-	})
-}
-
-// Orders whose time ends while no instance runs expire when the next instance starts.
-func TestOrdersExpireAcrossARestart(t *testing.T) {
-	t.Parallel()
-	stores(t, func(t *testing.T, _ string, flags ...string) {
-		t.Helper()
-		flags = append(flags, "--order-ttl", "1s")
-		r := start(t, flags...)
-		r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-		first := r.eventually(t)
-		r.stop()
-		<-r.exited // which takes longer than the order has
-		again := start(t, flags...)
-		again.eventually(t)
-		if at := again.released(t, first.ID); at.Before(first.ExpiresAt) {
-			t.Errorf("came back at %v, before %v", at, first.ExpiresAt)
-		}
-	})
 }
 
 // A canary places orders, and leaves their expiry to others.

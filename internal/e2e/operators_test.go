@@ -175,25 +175,6 @@ func metrics(t *testing.T, r *instance, want ...string) {
 	}
 }
 
-// It is said when there are more timers than are shown.
-func TestTimersListIsLimited(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t), "--admin-listen", "[::1]:0")
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":99,"strategy":"conditional"}`)
-	for range 3 {
-		r.place(t)
-	}
-	code, out, stderr := call(t, noEnv, "timers", "list", "--limit", "2", "--admin-url", r.admin(t))
-	if code != 0 || strings.Count(out, "order.expire") != 2 || !strings.Contains(stderr, "More than 2 timers exist") {
-		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
-	}
-	code, out, stderr = call(t, noEnv, "timers", "list", "--limit", "1001", "--admin-url", r.admin(t))
-	if code != 0 || strings.Count(out, "order.expire") != 3 || stderr != "" {
-		t.Errorf("exit code %d:\n%s%s", code, out, stderr)
-	}
-	refuses(t, "is not the --admin-listen of an instance", "timers", "list", "--admin-url", r.url)
-}
-
 // An instance that asks for keys asks for an admin's on its admin listener too, and shop timers
 // takes it from the environment.
 func TestTimersWithAKey(t *testing.T) {

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/show/demo"
 )
@@ -134,32 +133,6 @@ func TestDemoOfEveryLock(t *testing.T) {
 		t.Errorf("%+v", r.Stores)
 	}
 	proved(t, code, r, 17)
-}
-
-// Newer versions of MariaDB refuse an update of a row that changed since the
-// snapshot was taken.
-func TestDemoWithSnapshotIsolation(t *testing.T) {
-	t.Parallel()
-	db := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{"innodb_snapshot_isolation": "ON"}})
-	args, variants := []string{"--redis", ownRedis(t), "--database", db.URL(), "--stock", stockSize()}, 11
-	if testbedtest.Size(0, 1) == 0 { // each way to write a row
-		args, variants = append(args, "--strategies", "naive,conditional,optimistic,for-update,redis,redis-cohort"), 6
-	}
-	code, r := play(t, args...)
-	proved(t, code, r, variants)
-}
-
-// The rows of the first demo's instances, which were killed, have not expired when the second demo begins.
-func TestDemoTwiceOnOneDatabase(t *testing.T) {
-	t.Parallel()
-	database := sqliteURL(t)
-	for range 2 {
-		code, r := play(t, "--database", database, "--strategies", "naive,conditional", "--stock", "30")
-		proved(t, code, r, 2)
-		if want := []string{"shop-1", "shop-2", "shop-3"}; !slices.Equal(r.Cluster.Members, want) || !slices.Contains(want, r.Cluster.Leader) {
-			t.Errorf("the demo sells at %+v", r.Cluster)
-		}
-	}
 }
 
 func TestMutexSufficesForOneInstance(t *testing.T) {

@@ -14,19 +14,6 @@ import (
 	"example.com/shop/internal/stock"
 )
 
-func TestWithoutRedisItsStrategiesAreRefused(t *testing.T) {
-	t.Parallel()
-	r := start(t, "--database", sqliteURL(t))
-	for _, s := range []string{"redis", "redis-unfenced"} {
-		answer := r.want(t, http.StatusUnprocessableEntity, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"`+s+`"}`)
-		if !strings.Contains(answer, "strategy-unavailable") {
-			t.Error(answer)
-		}
-	}
-	r.want(t, http.StatusNotFound, "GET", "/api/v1/skus/a", "")
-	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
-}
-
 // A lock service that lost its data and whose clock is behind issues low fences. The row refuses them until the
 // counter is raised to the accepted token.
 func TestFenceAheadOfTheLockService(t *testing.T) {

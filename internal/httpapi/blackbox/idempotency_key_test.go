@@ -65,16 +65,6 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestTwoIdempotencyKeysAreRefused are none, also when they are the same.
-func TestTwoIdempotencyKeysAreRefused(t *testing.T) {
-	t.Parallel()
-	s := newHandler(t, httpapi.Config{Orders: new(recorder)})
-	status, _, p := s.send(t, post(basket, "Idempotency-Key", "k1", "Idempotency-Key", "k1"))
-	if wantType(t, p, "malformed-request"); status != http.StatusBadRequest {
-		t.Errorf("%d", status)
-	}
-}
-
 // FuzzIdempotencyKey takes any text for a key. An accepted key is within all limits, and is the same key in quotes.
 func FuzzIdempotencyKey(f *testing.F) {
 	for _, seed := range []string{"k", `"k"`, `"a\"b\\c"`, `"a", "b"`, "a b", "", `"`, "\x00", strings.Repeat("k", 256), `"k";p`, "ä"} {

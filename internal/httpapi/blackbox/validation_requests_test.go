@@ -25,115 +25,66 @@ func badRequests(order string) []badRequest { //nolint:funlen // It is a table.
 		return `{"customer_id":"c1","items":[{"sku":"s1","quantity":` + quantity + `}]}`
 	}
 	add(400, "malformed-request", http.MethodPost, orders, map[string]string{
-		"no body":                 "",
-		"blank":                   "  ",
-		"no JSON":                 "customer_id=c1",
-		"cut off":                 basket[:len(basket)-1],
-		"null":                    "null",
-		"array":                   "[" + basket + "]",
-		"string":                  `"x"`,
-		"trailing bytes":          basket + "x",
-		"two objects":             basket + basket,
-		"trailing comma":          `{"customer_id":"c1",}`,
-		"comment":                 basket + "// two",
-		"byte order mark":         "\ufeff" + basket,
-		"not UTF-8":               strings.Replace(basket, "c1", "c\xff", 1),
-		"NUL byte":                strings.Replace(basket, "c1", "c\x00", 1),
-		"half a surrogate pair":   strings.Replace(basket, "c1", `c\ud800`, 1),
-		"same member twice":       `{"customer_id":"c1","customer_id":"c2","items":[{"sku":"s1","quantity":1}]}`,
-		"same member escaped":     `{"customer_id":"c1","customer_i\u0064":"c2","items":[{"sku":"s1","quantity":1}]}`,
-		"same member twice below": `{"customer_id":"c1","items":[{"sku":"s1","quantity":1,"quantity":2}]}`,
-		"too deep":                `{"customer_id":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`,
-		"far too deep":            strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000),
-		"leading zero":            line("01"),
-		"plus":                    line("+1"),
-		"not a number":            line("NaN"),
+		"no body":               "",
+		"no JSON":               "customer_id=c1",
+		"cut off":               basket[:len(basket)-1],
+		"null":                  "null",
+		"trailing bytes":        basket + "x",
+		"byte order mark":       "\ufeff" + basket,
+		"not UTF-8":             strings.Replace(basket, "c1", "c\xff", 1),
+		"half a surrogate pair": strings.Replace(basket, "c1", `c\ud800`, 1),
+		"same member twice":     `{"customer_id":"c1","customer_id":"c2","items":[{"sku":"s1","quantity":1}]}`,
+		"too deep":              `{"customer_id":` + strings.Repeat("[", 40) + strings.Repeat("]", 40) + `}`,
+		"leading zero":          line("01"),
 	})
 	add(422, "invalid-request", http.MethodPost, orders, map[string]string{
-		"unknown member":         `{"customer_id":"c1","items":[{"sku":"s1","quantity":1}],"price":0}`,
-		"unknown member below":   `{"customer_id":"c1","items":[{"sku":"s1","quantity":1,"price":0}]}`,
-		"status from the client": `{"customer_id":"c1","items":[{"sku":"s1","quantity":1}],"status":"CONFIRMED"}`,
-		"wrong case":             `{"Customer_ID":"c1","items":[{"sku":"s1","quantity":1}]}`,
-		"wrong case below":       `{"customer_id":"c1","items":[{"SKU":"s1","quantity":1}]}`,
-		"both cases":             `{"customer_id":"c1","items":[{"sku":"s1","quantity":1,"Quantity":2}]}`,
-		"no customer":            `{"items":[{"sku":"s1","quantity":1}]}`,
-		"customer empty":         strings.Replace(basket, "c1", "", 1),
-		"customer with a space":  strings.Replace(basket, "c1", "c 1", 1),
-		"customer with markup":   strings.Replace(basket, "c1", "<b>", 1),
-		"customer too long":      strings.Replace(basket, "c1", strings.Repeat("c", 65), 1),
-		"customer with newline":  strings.Replace(basket, "c1", `c1\n`, 1),
-		"customer a number":      strings.Replace(basket, `"c1"`, "1", 1),
-		"customer null":          strings.Replace(basket, `"c1"`, "null", 1),
-		"items missing":          `{"customer_id":"c1"}`,
-		"items null":             `{"customer_id":"c1","items":null}`,
-		"items empty":            `{"customer_id":"c1","items":[]}`,
-		"items an object":        `{"customer_id":"c1","items":{"sku":"s1","quantity":1}}`,
-		"too many items":         `{"customer_id":"c1","items":[` + strings.Repeat(`{"sku":"s1","quantity":1},`, 50) + `{"sku":"s1","quantity":1}]}`,
-		"an item null":           `{"customer_id":"c1","items":[null]}`,
-		"SKU malformed":          `{"customer_id":"c1","items":[{"sku":"s/1","quantity":1}]}`,
-		"SKU missing":            `{"customer_id":"c1","items":[{"quantity":1}]}`,
-		"quantity missing":       `{"customer_id":"c1","items":[{"sku":"s1"}]}`,
-		"quantity zero":          line("0"),
-		"quantity negative":      line("-1"),
-		"quantity too large":     line("1001"),
-		"quantity over 2^63":     line("9223372036854775808"),
-		"quantity enormous":      line(strings.Repeat("9", 400)),
-		"quantity 1.5":           line("1.5"),
-		"quantity 1.0":           line("1.0"),
-		"quantity 1e2":           line("1e2"),
-		"quantity beyond int64":  line("99999999999999999999"),
-		"quantity a string":      line(`"1"`),
-		"quantity true":          line("true"),
-		"quantity null":          line("null"),
-		"sum too large":          `{"customer_id":"c1","items":[{"sku":"s1","quantity":600},{"sku":"s1","quantity":600}]}`,
-		"NUL escaped":            strings.Replace(basket, "c1", `c\u0000`, 1),
-		"NUL in a name":          strings.Replace(basket, "items", `items\u0000`, 1),
-		"empty object":           `{}`,
-		"many unknown members":   manyMembers(5000),
-		"long unknown member":    `{"` + strings.Repeat("m", 60_000) + `":1}`,
+		"unknown member":        `{"customer_id":"c1","items":[{"sku":"s1","quantity":1}],"price":0}`,
+		"wrong case":            `{"Customer_ID":"c1","items":[{"sku":"s1","quantity":1}]}`,
+		"no customer":           `{"items":[{"sku":"s1","quantity":1}]}`,
+		"customer with markup":  strings.Replace(basket, "c1", "<b>", 1),
+		"customer too long":     strings.Replace(basket, "c1", strings.Repeat("c", 65), 1),
+		"customer a number":     strings.Replace(basket, `"c1"`, "1", 1),
+		"items missing":         `{"customer_id":"c1"}`,
+		"items empty":           `{"customer_id":"c1","items":[]}`,
+		"too many items":        `{"customer_id":"c1","items":[` + strings.Repeat(`{"sku":"s1","quantity":1},`, 50) + `{"sku":"s1","quantity":1}]}`,
+		"SKU malformed":         `{"customer_id":"c1","items":[{"sku":"s/1","quantity":1}]}`,
+		"quantity zero":         line("0"),
+		"quantity too large":    line("1001"),
+		"quantity 1.5":          line("1.5"),
+		"quantity 1e2":          line("1e2"),
+		"quantity beyond int64": line("99999999999999999999"),
+		"quantity true":         line("true"),
+		"sum too large":         `{"customer_id":"c1","items":[{"sku":"s1","quantity":600},{"sku":"s1","quantity":600}]}`,
+		"NUL escaped":           strings.Replace(basket, "c1", `c\u0000`, 1),
+		"empty object":          `{}`,
+		"many unknown members":  manyMembers(5000),
 	})
 	add(422, "unknown-sku", http.MethodPost, orders, map[string]string{
-		"unknown SKU":            `{"customer_id":"c1","items":[{"sku":"nope","quantity":1}]}`,
-		"one of two is unknown":  `{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"nope","quantity":1}]}`,
-		"SKU in another case":    `{"customer_id":"c1","items":[{"sku":"S1","quantity":1}]}`,
-		"SKU that looks like ID": `{"customer_id":"c1","items":[{"sku":"0","quantity":1}]}`,
+		"unknown SKU":           `{"customer_id":"c1","items":[{"sku":"nope","quantity":1}]}`,
+		"one of two is unknown": `{"customer_id":"c1","items":[{"sku":"s1","quantity":1},{"sku":"nope","quantity":1}]}`,
 	})
 
 	add(422, "unknown-strategy", http.MethodPut, "/api/v1/skus/new", map[string]string{
 		"unknown strategy": `{"on_hand":1,"strategy":"hope"}`,
-		"another case":     `{"on_hand":1,"strategy":"Naive"}`,
 	})
 	add(422, "strategy-unavailable", http.MethodPut, "/api/v1/skus/new", map[string]string{
-		"redis":          `{"on_hand":1,"strategy":"redis"}`,
-		"redis-unfenced": `{"on_hand":1,"strategy":"redis-unfenced"}`,
+		"redis": `{"on_hand":1,"strategy":"redis"}`,
 	})
 	add(422, "invalid-request", http.MethodPut, "/api/v1/skus/new", map[string]string{
 		"negative":         `{"on_hand":-1,"strategy":"naive"}`,
 		"too much":         `{"on_hand":1000000001,"strategy":"naive"}`,
-		"fraction":         `{"on_hand":1.5,"strategy":"naive"}`,
 		"no strategy":      `{"on_hand":1}`,
-		"empty strategy":   `{"on_hand":1,"strategy":""}`,
-		"strategy and tab": `{"on_hand":1,"strategy":"naive\t"}`,
 		"strategy and NUL": `{"on_hand":1,"strategy":"naive\u0000"}`,
-		"no units":         `{"strategy":"naive"}`,
-		"reserved":         `{"on_hand":1,"reserved":1,"strategy":"naive"}`,
-		"units as string":  `{"on_hand":"1","strategy":"naive"}`,
 	})
 	add(422, "invalid-request", http.MethodPut, "/api/v1/cluster/config/permits", map[string]string{
 		"NUL": `{"value":"8\u0000"}`, "newline": `{"value":"8\n"}`,
 	})
-	add(422, "invalid-request", http.MethodPost, "/api/v1/skus/s1/restock", map[string]string{
-		"zero": `{"quantity":0}`, "negative": `{"quantity":-5}`, "too much": `{"quantity":1001}`, "fraction": `{"quantity":0.5}`, "empty": `{}`,
-	})
+	add(422, "invalid-request", http.MethodPost, "/api/v1/skus/s1/restock", map[string]string{"zero": `{"quantity":0}`})
 	add(404, "not-found", http.MethodPost, "/api/v1/skus/nope/restock", map[string]string{"unknown SKU": `{"quantity":1}`})
-	add(422, "invalid-request", http.MethodPost, order+"/pay", map[string]string{
-		"no payment": `{}`, "empty": `{"payment_id":""}`, "space": `{"payment_id":" p1"}`, "number": `{"payment_id":1}`,
-	})
+	add(422, "invalid-request", http.MethodPost, order+"/pay", map[string]string{"space": `{"payment_id":" p1"}`})
 	add(404, "not-found", http.MethodPost, unknown+"/pay", map[string]string{"unknown order": `{"payment_id":"p1"}`})
 	add(422, "invalid-request", http.MethodPost, order+"/extend", map[string]string{
-		"nothing": `{}`, "zero": `{"by_seconds":0}`, "back": `{"by_seconds":-60}`, "fraction": `{"by_seconds":0.5}`, "string": `{"by_seconds":"60"}`,
-		"too long": `{"by_seconds":7776001}`, "longer than it may wait": `{"by_seconds":3600}`, "no end": `{"by_seconds":9223372036854775807}`,
-		"another unit": `{"by_minutes":1}`, "a moment": `{"expires_at":"2026-11-20T12:15:00Z"}`,
+		"zero": `{"by_seconds":0}`, "longer than it may wait": `{"by_seconds":3600}`, "another unit": `{"by_minutes":1}`,
 	})
 	add(404, "not-found", http.MethodPost, unknown+"/extend", map[string]string{"unknown order": `{"by_seconds":60}`})
 	add(400, "malformed-request", http.MethodPost, order+"/cancel", map[string]string{"object": `{}`, "text": "please", "space": " "})
