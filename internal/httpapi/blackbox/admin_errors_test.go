@@ -40,41 +40,19 @@ func (b brokenTimers) Pause(context.Context, string) error           { return b.
 func (b brokenTimers) FireNow(context.Context, string, string) error { return b.err }
 func (b brokenTimers) Resume(context.Context, string) error          { return b.err }
 
+// TestBadRequestsForTimers has the mistakes that TestEveryOperationRefusesBadInput does not generate.
 func TestBadRequestsForTimers(t *testing.T) {
 	t.Parallel()
 	s := newAdmin(t, brokenTimers{err: errors.New("must not be asked")})
-	long := strings.Repeat("a", 65)
 	for path, method := range map[string]string{
-		"?kind=":                        "GET",
-		"?kind=a%20b":                   "GET",
-		"?kind=" + long:                 "GET",
-		"?state=open":                   "GET",
-		"?state=DONE":                   "GET",
-		"?limit=0":                      "GET",
-		"?limit=1001":                   "GET",
-		"?limit=-1":                     "GET",
-		"?limit=1e2":                    "GET",
-		"?limit=10&limit=20":            "GET",
 		"?cursor=x":                     "GET",
 		"?cursor=%21":                   "GET",
 		"?cursor=MSBr":                  "GET", // "1 k"
 		"?cursor=MSBrIGEg":              "GET", // "1 k a "
 		"?after=x":                      "GET",
 		"?after=MSBrIGE&cursor=MSBrIGE": "GET",
-		"?offset=3":                     "GET",
-		"/a%20b/x":                      "GET",
-		"/k/" + long:                    "GET",
 		"/k/a%20b":                      "GET",
-		"/k/%00":                        "GET",
-		"/k/%C3%A4":                     "GET",
-		"/" + long + "/pause":           "POST",
 		"/k/redrive?id=":                "POST",
-		"/k/redrive?id=a%0Ab":           "POST",
-		"/k/redrive?id=a&id=b":          "POST",
-		"/k/redrive?state=DEAD":         "POST",
-		"/k/" + long + "/fire":          "POST",
-		"/k/x/fire?at=2030-01-01":       "POST",
-		"/k/resume?kind=other&a=b%c":    "POST",
 	} {
 		if got := s.must(t, 400, method, timers+path, ""); got["type"] != "/docs/problems/malformed-request" {
 			t.Errorf("%s %s: %v", method, path, got)
