@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"cmp"
 	"io"
 	"os"
 
@@ -28,11 +28,9 @@ func storesVar(f *cli.Flags, s *fleet.StoresConfig) {
 
 // validStores returns what is wrong with the form of these flags.
 func validStores(s fleet.StoresConfig) error {
-	err := errors.Join(app.ValidRedis(s.Redis), app.ValidRedlock(s.Redlock), app.ValidZooKeeper(s.ZooKeeper), app.ValidEtcd(s.Etcd))
-	if s.Database != "" {
-		err = errors.Join(err, app.ValidDatabase(s.Database))
-	}
-	return err
+	return app.Config{
+		Database: cmp.Or(s.Database, app.DefaultDatabase), Redis: s.Redis, Redlock: s.Redlock, ZooKeeper: s.ZooKeeper, Etcd: s.Etcd,
+	}.ValidateStores()
 }
 
 // strategiesVar defines --strategies.

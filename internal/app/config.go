@@ -10,7 +10,9 @@ import (
 	"unicode"
 
 	"example.com/shop/internal/app/webhook"
+	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/platform/storeurl"
+	"example.com/shop/internal/platform/zookeeper"
 	"example.com/shop/internal/timeout"
 )
 
@@ -93,8 +95,9 @@ func (c Config) Validate() error {
 
 // ValidateStores returns what is wrong with the form of the stores. It connects to nothing.
 func (c Config) ValidateStores() error {
-	return errors.Join(ValidDatabase(c.Database), ValidRedis(c.Redis),
-		ValidRedlock(c.Redlock), ValidZooKeeper(c.ZooKeeper), ValidZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), ValidEtcd(c.Etcd))
+	return errors.Join(ValidDatabase(c.Database), ValidRedis(c.Redis), validRedlock(c.Redlock),
+		optional("zookeeper", c.ZooKeeper, func(address string) error { _, err := zookeeper.Address(address); return err }),
+		validZooKeeperAuth(c.ZooKeeperAuth, c.ZooKeeper), optional("etcd", c.Etcd, etcdlock.ValidAddress))
 }
 
 // redacted returns a URL without its password, or none.

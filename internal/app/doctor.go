@@ -49,20 +49,25 @@ type Check struct {
 // Examine checks the stores that c names, at the same time. Each has 10 s. It stores no order.
 func Examine(ctx context.Context, c Config) []Check {
 	redis.SetLogger(silent{})
-	questions := []func(context.Context, Config, *closers) []Check{examineDatabase, examineRedis, examineRedlock, examineZooKeeper, examineEtcd}
-	answers := make([][]Check, len(questions))
+	var answers [5][]Check
 	var asked sync.WaitGroup
-	for i, ask := range questions {
+	for i, of := range []struct {
+		store string
+		ask   func(context.Context, Config, *closers) []Check
+	}{{c.Database, examineDatabase}, {c.Redis, examineRedis}, {c.Redlock, examineRedlock}, {c.ZooKeeper, examineZooKeeper}, {c.Etcd, examineEtcd}} {
+		if of.store == "" {
+			continue
+		}
 		asked.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, examineTimeout)
 			defer cancel()
 			var opened closers
 			defer func() { opened.close(ctx, slog.New(slog.DiscardHandler)) }()
-			answers[i] = ask(ctx, c, &opened)
+			answers[i] = of.ask(ctx, c, &opened)
 		})
 	}
 	asked.Wait()
-	return slices.Concat(answers...)
+	return slices.Concat(answers[:]...)
 }
 
 // report is what is found about one store, in order.

@@ -24,9 +24,6 @@ import (
 
 // examineRedis asks what the start of an instance asks, and each master of a cluster for its settings.
 func examineRedis(ctx context.Context, c Config, opened *closers) []Check {
-	if c.Redis == "" {
-		return nil
-	}
 	r := &report{"redis", redisHosts(ctx, c.Redis, opened)}
 	rdb, err := redisclient.New(c.Redis)
 	if err != nil {
@@ -122,9 +119,6 @@ func fields(text, separator string) map[string]string {
 
 // examineRedlock asks each server, and whether a majority grants a lock.
 func examineRedlock(ctx context.Context, c Config, opened *closers) (all []Check) {
-	if c.Redlock == "" {
-		return nil
-	}
 	for u := range strings.SplitSeq(c.Redlock, ",") {
 		rdb, err := redisclient.New(u)
 		if err != nil {
@@ -144,9 +138,6 @@ func examineRedlock(ctx context.Context, c Config, opened *closers) (all []Check
 
 // examineZooKeeper asks each server, and whether the ensemble grants a lock.
 func examineZooKeeper(ctx context.Context, c Config, opened *closers) (all []Check) {
-	if c.ZooKeeper == "" {
-		return nil
-	}
 	r := &report{store: "zookeeper"}
 	cfg, err := zookeeper.Address(c.ZooKeeper)
 	if err != nil {
@@ -176,9 +167,6 @@ func examineZooKeeper(ctx context.Context, c Config, opened *closers) (all []Che
 
 // examineEtcd asks each member, and whether the cluster grants a lock.
 func examineEtcd(ctx context.Context, c Config, opened *closers) (all []Check) {
-	if c.Etcd == "" {
-		return nil
-	}
 	r := &report{store: "etcd"}
 	client, err := etcdlock.NewClient(c.Etcd)
 	if err != nil {

@@ -11,10 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/cluster"
-	"example.com/shop/internal/dlock/etcdlock"
 	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/sqldb"
-	"example.com/shop/internal/platform/zookeeper"
 )
 
 // validAddress returns what is wrong with the address of a listener.
@@ -83,18 +81,27 @@ func ValidDatabase(u string) error {
 
 // ValidRedis returns what is wrong with the form of --redis. It connects to nothing.
 func ValidRedis(u string) error {
-	if u == "" {
-		return nil
-	}
-	client, err := redisclient.New(u)
-	if err != nil {
-		return fmt.Errorf("--redis: %w", err)
-	}
-	return client.Close()
+	return optional("redis", u, func(u string) error {
+		client, err := redisclient.New(u)
+		if err != nil {
+			return err
+		}
+		return client.Close()
+	})
 }
 
-// ValidRedlock returns what is wrong with the form of --redlock. It connects to nothing.
-func ValidRedlock(urls string) error {
+// optional returns what check finds wrong with the value of a flag, unless it is empty.
+func optional(flag, value string, check func(string) error) error {
+	if value == "" {
+		return nil
+	}
+	if err := check(value); err != nil {
+		return fmt.Errorf("--%s: %w", flag, err)
+	}
+	return nil
+}
+
+func validRedlock(urls string) error {
 	if urls == "" {
 		return nil
 	}
@@ -121,30 +128,8 @@ func ValidRedlock(urls string) error {
 	return nil
 }
 
-// ValidZooKeeper returns what is wrong with the form of --zookeeper. It connects to nothing.
-func ValidZooKeeper(address string) error {
-	if address == "" {
-		return nil
-	}
-	if _, err := zookeeper.Address(address); err != nil {
-		return fmt.Errorf("--zookeeper: %w", err)
-	}
-	return nil
-}
-
-// ValidEtcd returns what is wrong with the form of --etcd. It connects to nothing.
-func ValidEtcd(address string) error {
-	if address == "" {
-		return nil
-	}
-	if err := etcdlock.ValidAddress(address); err != nil {
-		return fmt.Errorf("--etcd: %w", err)
-	}
-	return nil
-}
-
-// ValidZooKeeperAuth refuses a user without servers, or in another form. It never names the password.
-func ValidZooKeeperAuth(auth, servers string) error {
+// validZooKeeperAuth refuses a user without servers, or in another form. It never names the password.
+func validZooKeeperAuth(auth, servers string) error {
 	user, password, _ := strings.Cut(auth, ":")
 	switch {
 	case auth == "":

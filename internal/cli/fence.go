@@ -40,17 +40,18 @@ func fenceCommand() Command {
 				},
 				Exits: []Exit{{1, "the database cannot be read, or a named service does not respond"}},
 				Define: func(f *Flags) Run {
-					c := &fenceCall{command: "list"}
+					c := &fenceCall{}
 					f.DatabaseVar(&c.database)
 					f.StringVar(&c.zookeeper, "zookeeper", "", "`HOST:2181,...`: ask this ZooKeeper for its next token")
 					f.StringVar(&c.zookeeperAuth, "zookeeper-auth", "", "`USER:PASSWORD`: authenticate to --zookeeper as this user, as the instances do")
 					f.StringVar(&c.etcd, "etcd", "", "`HOST:2379,...`: ask this etcd for its next token")
 					f.BoolVar(&c.json, "json", false, "print JSON")
 					return func(ctx context.Context, _ []string) error {
-						if err := c.validate(); err != nil {
+						services := app.Config{Database: c.database, ZooKeeper: c.zookeeper, ZooKeeperAuth: c.zookeeperAuth, Etcd: c.etcd}
+						if err := services.ValidateStores(); err != nil {
 							return UsageError{err}
 						}
-						return c.run(ctx, "fence", sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
+						return withDatabase(ctx, "fence", c.database, sqlstore.AccessRead, func(ctx context.Context, store *sqlstore.Store) error {
 							return c.list(ctx, f, store)
 						})
 					}
@@ -64,14 +65,14 @@ func fenceCommand() Command {
 					{"Another database", "shop fence rebase ticket --database mysql://USER:PASSWORD@127.0.0.1:3306/shop"},
 				},
 				Define: func(f *Flags) Run {
-					c := &fenceCall{command: "rebase"}
-					f.DatabaseVar(&c.database)
+					var database string
+					f.DatabaseVar(&database)
 					return func(ctx context.Context, args []string) error {
 						sku := args[0]
 						if !stock.ValidSKU(sku) {
 							return UsageError{fmt.Errorf("SKU %q is malformed: want 1 to 64 letters, digits, dots, dashes and underscores", sku)}
 						}
-						return c.run(ctx, operator(f.Process), sqlstore.AccessChange, func(ctx context.Context, store *sqlstore.Store) error {
+						return withDatabase(ctx, operator(f.Process), database, sqlstore.AccessChange, func(ctx context.Context, store *sqlstore.Store) error {
 							return rebase(ctx, f, store, sku)
 						})
 					}
@@ -81,22 +82,8 @@ func fenceCommand() Command {
 	}
 }
 
-// run runs a command, and says what to do if the schema is older than the program.
-func (c *fenceCall) run(
-	ctx context.Context, instance string, access sqlstore.Access, run func(context.Context, *sqlstore.Store) error,
-) error {
-	return withDatabase(ctx, instance, c.database, access, func(ctx context.Context, store *sqlstore.Store) error {
-		err := run(ctx, store)
-		if errors.Is(err, sqlstore.ErrNoSchema) {
-			return fmt.Errorf("fence %s: the schema of %s is older than this program: run shop migrate", c.command, store.Address())
-		}
-		return err
-	})
-}
-
-// fenceCall is one command with its flags and arguments.
+// fenceCall is shop fence list with its flags.
 type fenceCall struct {
-	command                                  string
 	database, zookeeper, zookeeperAuth, etcd string // as the flags have them
 	json                                     bool
 }
@@ -122,13 +109,6 @@ func rebase(ctx context.Context, f *Flags, store *sqlstore.Store, sku string) er
 func operator(p Process) string {
 	name := cmp.Or(p.Getenv("USER"), "fence") + "@" + app.Hostname()
 	return strings.ToValidUTF8(name[:min(len(name), 64)], "")
-}
-
-// validate returns what is wrong with the flags of the services.
-func (c *fenceCall) validate() error {
-	return errors.Join(
-		app.ValidZooKeeper(c.zookeeper), app.ValidZooKeeperAuth(c.zookeeperAuth, c.zookeeper), app.ValidEtcd(c.etcd),
-	)
 }
 
 // list shows the last accepted fencing tokens alongside the tokens that the services would issue now.

@@ -34,7 +34,7 @@ func keysCommand() Command {
 						if err := k.validate(f.Given("expires")); err != nil {
 							return UsageError{err}
 						}
-						return k.run(ctx, "create", sqlstore.AccessChange, k.create)
+						return k.run(ctx, sqlstore.AccessChange, k.create)
 					}
 				},
 			},
@@ -46,7 +46,7 @@ func keysCommand() Command {
 				},
 				Define: func(f *Flags) Run {
 					k := newKeysCall(f)
-					return func(ctx context.Context, _ []string) error { return k.run(ctx, "list", sqlstore.AccessRead, k.list) }
+					return func(ctx context.Context, _ []string) error { return k.run(ctx, sqlstore.AccessRead, k.list) }
 				},
 			},
 			{
@@ -62,7 +62,7 @@ func keysCommand() Command {
 						if err := k.choose(args[0]); err != nil {
 							return UsageError{err}
 						}
-						return k.run(ctx, "revoke", sqlstore.AccessChange, k.revoke)
+						return k.run(ctx, sqlstore.AccessChange, k.revoke)
 					}
 				},
 			},
@@ -117,19 +117,13 @@ func (k *keysCall) choose(key string) error {
 }
 
 // run opens the database and runs a command on it.
-func (k *keysCall) run(
-	ctx context.Context, command string, access sqlstore.Access, run func(context.Context) error,
-) error {
+func (k *keysCall) run(ctx context.Context, access sqlstore.Access, run func(context.Context) error) error {
 	return withDatabase(ctx, "keys", k.database, access, func(ctx context.Context, store *sqlstore.Store) (err error) {
 		k.store = store
 		if k.service, err = identity.New(store, identity.Config{}); err != nil {
 			return err
 		}
-		err = run(ctx)
-		if errors.Is(err, sqlstore.ErrNoSchema) {
-			return fmt.Errorf("keys %s: %s has no keys: its schema is older than this program: run shop migrate", command, store.Address())
-		}
-		if err != nil {
+		if err := run(ctx); err != nil {
 			return fmt.Errorf("keys: %w", err)
 		}
 		return nil

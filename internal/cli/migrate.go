@@ -37,7 +37,8 @@ func openDatabase(ctx context.Context, instance, database string, access sqlstor
 	return store, nil
 }
 
-// withDatabase calls f with a database that is opened for it, as [openDatabase] does, and with a context of a minute.
+// withDatabase calls f with a database that is opened for it, as [openDatabase] does, and with a context of a minute. If the schema is
+// older than the program, it says what to do.
 func withDatabase(
 	ctx context.Context, instance, database string, access sqlstore.Access, f func(context.Context, *sqlstore.Store) error,
 ) (err error) {
@@ -48,7 +49,11 @@ func withDatabase(
 	defer closing(&err, store.Close)
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	return f(ctx, store)
+	err = f(ctx, store)
+	if errors.Is(err, sqlstore.ErrNoSchema) {
+		err = fmt.Errorf("%w: run shop migrate on %s", err, store.Address())
+	}
+	return err
 }
 
 // openStoreAt opens a database.
