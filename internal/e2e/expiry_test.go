@@ -40,6 +40,32 @@ func decode(t *testing.T, text string, into any) {
 	}
 }
 
+// Orders whose time ends while no instance runs expire when the next instance starts, also without Redis and another server.
+func TestOrdersExpireAcrossARestart(t *testing.T) {
+	t.Parallel()
+	database := sqliteURL(t)
+	r := start(t, "--database", database, "--order-ttl", "1s")
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1,"strategy":"conditional"}`)
+	first := r.eventually(t)
+	r.stop()
+	<-r.exited // which takes longer than the order has
+	again := start(t, "--database", database)
+	again.eventually(t)
+	var history struct {
+		Movements []struct {
+			Movement string
+			At       time.Time
+		}
+	}
+	decode(t, again.want(t, http.StatusOK, "GET", "/api/v1/orders/"+first.ID+"/movements", ""), &history)
+	for _, m := range history.Movements {
+		if m.Movement == "RELEASE" && !m.At.Before(first.ExpiresAt) {
+			return
+		}
+	}
+	t.Errorf("%+v: want a release, not before %v", history, first.ExpiresAt)
+}
+
 // A canary places orders, and leaves their expiry to others.
 func TestACanaryExpiresNothing(t *testing.T) {
 	t.Parallel()
