@@ -5,6 +5,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"sync/atomic"
 )
 
@@ -13,7 +14,9 @@ import (
 // The connections of a generation lead to one of the hosts: number G modulo the number of hosts. A server may be demoted,
 // when new connections have to lead to its successor: another host, or another server behind the same address. If it
 // refuses to write because it is read-only, or a node that is not in step with its cluster, the next generation begins,
-// and all connections of those before are dropped.
+// and all connections of those before are dropped. What such a connection to another host reads is no result: a server that
+// was paused may answer when it has a successor. If a connection to one of several hosts is lost, the others to it are as
+// doubtful. So a generation begins that leads to the same host first.
 // The error stays as it is: the driver's own option RejectReadOnly would hide it, and drops one connection per refusal. A
 // refusal is never repeated here: the transaction has to begin again.
 //
@@ -25,8 +28,12 @@ type serverConnector struct {
 	scripts bool
 }
 
+// errLeft is the result of a query at a host that the connections have left. It may have been carried out.
+var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnexpectedEOF)
+
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
-// one accepts the connection, its generation begins.
+// one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
+// has to try again.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	latest := c.latest.Load()
 	var refused error
@@ -34,7 +41,10 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		at := c.hosts[generation%int64(len(c.hosts))]
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
 		if err == nil {
-			c.latest.CompareAndSwap(latest, generation)
+			if c.latest.CompareAndSwap(latest, generation); c.left(generation) {
+				_ = conn.Close()
+				return nil, driver.ErrBadConn
+			}
 			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		if len(c.hosts) == 1 {
@@ -46,6 +56,11 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, ctx.Err()
 	}
 	return nil, fmt.Errorf("no host accepts writes: %w", refused)
+}
+
+// left reports whether connections lead to another host than those of a generation.
+func (c serverConnector) left(generation int64) bool {
+	return (c.latest.Load()-generation)%int64(len(c.hosts)) != 0
 }
 
 // Driver implements [driver.Connector].
@@ -88,12 +103,15 @@ func (c *serverConn) begin(query string) string {
 
 // sent says that the outcome of a statement is err. A statement that was skipped is about to be prepared, and was not
 // sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
-// read-only or accepts no work, the next generation begins.
-func (c *serverConn) sent(err error) error {
+// read-only or accepts no work, or does not answer before ctx ends, the next generation begins.
+func (c *serverConn) sent(ctx context.Context, err error) error {
 	p, ok := c.serverSession.(*postgresConn)
 	c.pending = c.pending && (errors.Is(err, driver.ErrSkip) || ok && err != nil && p.conn.TxStatus() == 'I')
 	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
+	}
+	if hosts := int64(len(c.of.hosts)); hosts > 1 && ctx.Err() == nil && Is(err, Stopping, Lost) {
+		c.of.latest.CompareAndSwap(c.generation, c.generation+hosts)
 	}
 	return err
 }
@@ -113,13 +131,16 @@ func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (dri
 // ExecContext implements [driver.ExecerContext].
 func (c *serverConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	result, err := c.serverSession.ExecContext(ctx, c.begin(query), args)
-	return result, c.sent(err)
+	return result, c.sent(ctx, err)
 }
 
 // QueryContext implements [driver.QueryerContext].
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.serverSession.QueryContext(ctx, c.begin(query), args)
-	return rows, c.sent(err)
+	if err = c.sent(ctx, err); err == nil && c.of.left(c.generation) {
+		return nil, errors.Join(errLeft, rows.Close())
+	}
+	return rows, err
 }
 
 // PrepareContext implements [driver.ConnPrepareContext].

@@ -1,0 +1,119 @@
+package sqldb
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"sync/atomic"
+	"testing"
+)
+
+// fakeHost accepts connections, after it has called connecting.
+type fakeHost struct {
+	driver.Connector
+
+	connecting func()
+}
+
+func (h fakeHost) Connect(context.Context) (driver.Conn, error) {
+	h.connecting()
+	return new(fakeSession), nil
+}
+
+// fakeSession answers everything with an error, which may be none.
+type fakeSession struct {
+	serverSession
+
+	answer error
+	closed bool // the connection, or its rows
+}
+
+func (s *fakeSession) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
+	return fakeRows{s}, s.answer
+}
+
+func (*fakeSession) ResetSession(context.Context) error { return nil }
+
+func (*fakeSession) IsValid() bool { return true }
+
+func (s *fakeSession) Close() error {
+	s.closed = true
+	return nil
+}
+
+type fakeRows struct{ *fakeSession }
+
+func (fakeRows) Columns() []string { return nil }
+
+func (fakeRows) Next([]driver.Value) error { return io.EOF }
+
+// connected returns two connections to the first of some hosts.
+func connected(t *testing.T, c serverConnector) (one, other *serverConn) {
+	t.Helper()
+	for _, to := range []**serverConn{&one, &other} {
+		conn, err := c.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		*to = conn.(*serverConn)
+	}
+	return one, other
+}
+
+func fakeHosts(connecting func()) serverConnector {
+	h := host{Connector: fakeHost{connecting: connecting}}
+	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64)}
+}
+
+// A server that was paused may answer when the connections have left it: what it says is no result. A connection that it accepts
+// is not used.
+func TestServerThatWasLeftIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	leave := func() {}
+	c := fakeHosts(func() { leave() })
+	asked, idle := connected(t, c)
+	leave = func() { c.latest.Add(1) }
+	if conn, err := c.Connect(t.Context()); !errors.Is(err, driver.ErrBadConn) {
+		t.Errorf("a connection to a server that was left meanwhile: %v, %v", conn, err)
+	}
+	if _, err := asked.QueryContext(t.Context(), "SELECT 1", nil); Classify(err) != Lost || Unchanged(err) {
+		t.Errorf("an answer of a server that was left: %v", err)
+	}
+	if !asked.serverSession.(*fakeSession).closed {
+		t.Error("the rows are open")
+	}
+	if err := idle.ResetSession(t.Context()); !errors.Is(err, driver.ErrBadConn) || idle.IsValid() {
+		t.Errorf("an idle connection to a server that was left: %v", err)
+	}
+}
+
+// If a connection to one of several hosts is lost, idle ones are not used. New ones lead to the same host first, whose answers count. A caller who waits
+// no longer, and an answer of the server, are no loss.
+func TestLostConnectionIsNoneOfSeveral(t *testing.T) {
+	t.Parallel()
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx    context.Context //nolint:containedctx // it is a case
+		answer error
+		lost   bool
+	}{
+		"lost":               {t.Context(), io.ErrUnexpectedEOF, true},
+		"lost to the caller": {gone, context.DeadlineExceeded, false},
+		"answered":           {t.Context(), errors.ErrUnsupported, false},
+	} {
+		at := fakeHosts(func() {})
+		asked, idle := connected(t, at)
+		asked.serverSession.(*fakeSession).answer = c.answer
+		if _, err := asked.QueryContext(c.ctx, "SELECT 1", nil); !errors.Is(err, c.answer) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := idle.QueryContext(t.Context(), "SELECT 1", nil); err != nil {
+			t.Errorf("%s: an answer of the same host: %v", name, err)
+		}
+		if err := idle.ResetSession(t.Context()); errors.Is(err, driver.ErrBadConn) != c.lost || at.latest.Load()%3 != 0 {
+			t.Errorf("%s: the idle connection: %v; the host is %d", name, err, at.latest.Load()%3)
+		}
+	}
+}
