@@ -119,7 +119,7 @@ func (l *loop) claim(ctx context.Context) (Claim, error) {
 	l.w.q.observer.Claimed(l.w.kind, len(c.Timers))
 	l.w.q.observer.Offset(l.w.kind, l.clock.offset())
 	l.fails = 0
-	l.w.away.back()
+	l.w.away.Store(nil)
 	return c, nil
 }
 
@@ -139,10 +139,11 @@ func (l *loop) plan(c Claim) {
 
 func (l *loop) failed(err error) {
 	l.w.q.observer.Failed(l.w.kind, "claim", err)
-	l.w.away.gone()
+	now := time.Now()
+	l.w.away.CompareAndSwap(nil, &now)
 	wait := min(awayMax, awayMin<<min(l.fails, 10))
 	l.fails++
-	l.at, l.by = time.Now().Add(wait/2+rand.N(wait/2+1)), WokenPoll
+	l.at, l.by = now.Add(wait/2+rand.N(wait/2+1)), WokenPoll
 }
 
 func (l *loop) items(c Claim) []*item {

@@ -79,7 +79,7 @@ func (w *worker) scan(ctx context.Context) (int, error) {
 	}
 	got := time.Now()
 	grace := scanGrace
-	if w.away.longerThan(grace) {
+	if since := w.away.Load(); since != nil && got.Sub(*since) > grace {
 		grace = 0 // no consumer can have claimed them lately
 	}
 	rows, err := w.q.store.ClaimOverdue(call, w.kind, w.q.cfg.Partition, now.Add(-grace),

@@ -24,7 +24,7 @@ type worker struct {
 	loops    []*loop
 	inFlight inFlight
 	breaker  breaker
-	away     outage
+	away     atomic.Pointer[time.Time] // since when the index has answered no claim
 	paused   atomic.Bool
 	handling sync.WaitGroup // batches in progress
 }
@@ -91,30 +91,4 @@ func (b *breaker) reset() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.rest, b.until = 0, time.Time{}
-}
-
-// outage is the time since which the index has answered no claim.
-type outage struct {
-	mu    sync.Mutex
-	since time.Time
-}
-
-func (o *outage) gone() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.since.IsZero() {
-		o.since = time.Now()
-	}
-}
-
-func (o *outage) back() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.since = time.Time{}
-}
-
-func (o *outage) longerThan(d time.Duration) bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return !o.since.IsZero() && time.Since(o.since) > d
 }

@@ -59,7 +59,7 @@ func newNode(cfg nodeConfig) (*node, error) {
 	if n.rdb, err = redisclient.New(cfg.Redis); err != nil {
 		return nil, err
 	}
-	index, err := redisindex.New(n.rdb, redisindex.Config{Shards: 2, Timeout: time.Second})
+	index, err := redisindex.New(n.rdb, redisindex.Config{Shards: 2})
 	if err != nil {
 		return nil, err
 	}

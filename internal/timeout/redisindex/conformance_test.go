@@ -1,7 +1,6 @@
 package redisindex_test
 
 import (
-	"cmp"
 	"fmt"
 	"sync"
 	"testing"
@@ -33,7 +32,6 @@ func client(tb testing.TB, url string) *redis.Client {
 
 func index(tb testing.TB, rdb redis.UniversalClient, cfg redisindex.Config) *redisindex.Index {
 	tb.Helper()
-	cfg.Timeout = cmp.Or(cfg.Timeout, time.Minute) // a machine may pause for seconds
 	x, err := redisindex.New(rdb, cfg)
 	if err != nil {
 		tb.Fatal(err)

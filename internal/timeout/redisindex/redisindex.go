@@ -23,9 +23,6 @@ type Config struct {
 	// Shards is the number of shards of a kind and partition, the same for all
 	// processes. 0 means 4.
 	Shards int
-
-	// Timeout bounds one round trip that has no caller of its own. 0 means 2 s.
-	Timeout time.Duration
 }
 
 // Index is a [timeout.Index] on Redis.
@@ -44,13 +41,9 @@ type Index struct {
 // itself or ignores the deadlines of contexts.
 func New(rdb redis.UniversalClient, cfg Config) (*Index, error) {
 	cfg.Shards = cmp.Or(cfg.Shards, 4)
-	cfg.Timeout = cmp.Or(cfg.Timeout, 2*time.Second)
 	err := redisx.Check(rdb)
 	if cfg.Shards < 0 || cfg.Shards > maxShards {
 		err = errors.Join(err, fmt.Errorf("%d shards: want 1 to %d", cfg.Shards, maxShards))
-	}
-	if cfg.Timeout < 0 {
-		err = errors.Join(err, fmt.Errorf("timeout %v is negative", cfg.Timeout))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("redisindex: %w", err)

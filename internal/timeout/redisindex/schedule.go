@@ -46,8 +46,6 @@ func (x *Index) put(ctx context.Context, s timeout.Shard, entries []timeout.Entr
 	for _, e := range entries {
 		args = append(args, e.At.UnixMilli(), e.ID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, x.cfg.Timeout)
-	defer cancel()
 	earliest, err := scheduleScript.Run(ctx, x.rdb, []string{k.pending}, args)
 	if errors.Is(err, os.ErrDeadlineExceeded) { // the client reads until the deadline of ctx
 		err = fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
