@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"context"
-	"sync"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -45,10 +44,7 @@ type RollbackConfig struct {
 type Rollback struct {
 	cfg           RollbackConfig
 	fresh, failed chan struct{} // has an element for each call in flight
-
-	mu         sync.Mutex
-	unresolved int
-	idle       chan struct{} // closed when all has been released or has expired; nil if there is nothing
+	resolving     Background
 }
 
 // NewRollback returns a Rollback that has nothing to release.
@@ -60,16 +56,7 @@ func NewRollback(cfg RollbackConfig) *Rollback {
 
 // Add schedules the release of held. It uses the values of ctx, and ignores its end.
 func (u *Rollback) Add(ctx context.Context, held dlock.Held) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	switch u.unresolved {
-	case maxUnresolved:
-		return
-	case 0:
-		u.idle = make(chan struct{})
-	}
-	u.unresolved++
-	go u.resolve(context.WithoutCancel(ctx), held)
+	u.resolving.Go(maxUnresolved, func() { u.resolve(context.WithoutCancel(ctx), held) })
 }
 
 // Now releases what the owner of held has, by one call, and reports whether it had anything.
@@ -79,24 +66,10 @@ func (u *Rollback) Now(ctx context.Context, held dlock.Held) (found bool, err er
 
 // Wait blocks until all has been released or has expired, or ctx ends: then it
 // returns the error of ctx.
-func (u *Rollback) Wait(ctx context.Context) error {
-	u.mu.Lock()
-	idle := u.idle
-	u.mu.Unlock()
-	if idle == nil {
-		return nil
-	}
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return dlock.Ended(ctx)
-	}
-}
+func (u *Rollback) Wait(ctx context.Context) error { return u.resolving.Wait(ctx) }
 
 // resolve calls Revert until held is released, or has expired.
 func (u *Rollback) resolve(ctx context.Context, held dlock.Held) {
-	defer u.resolved()
 	ctx, cancel := context.WithTimeout(ctx, u.cfg.TTL)
 	defer cancel()
 	looked, failures := false, 0
@@ -125,14 +98,5 @@ func (u *Rollback) resolve(ctx context.Context, held dlock.Held) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-func (u *Rollback) resolved() {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.unresolved--; u.unresolved == 0 {
-		close(u.idle)
-		u.idle = nil
 	}
 }

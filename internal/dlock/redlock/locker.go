@@ -27,7 +27,7 @@ type Locker struct {
 	nodes      []*node
 	quorum     int
 	renewer    *driver.Renewer
-	background background
+	background driver.Background // calls to servers: they end within twice Config.Timeout
 	process    string
 	calls      atomic.Uint64
 }
@@ -118,7 +118,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 // server has ended and every uncertain attempt has been released, or its TTL has passed. If ctx ends first, Close
 // returns the error of ctx, and the rest expires by its TTL.
 func (l *Locker) Close(ctx context.Context) error {
-	err := errors.Join(l.renewer.Close(ctx), l.background.wait(ctx))
+	err := errors.Join(l.renewer.Close(ctx), l.background.Wait(ctx))
 	for _, n := range l.nodes {
 		err = errors.Join(err, n.rollback.Wait(ctx))
 	}

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strconv"
 	"sync"
@@ -58,7 +59,7 @@ func (l *Locker) hold(ctx context.Context, key string) *acquisition {
 		votes: make([]vote, len(l.nodes)), changed: make(chan struct{}),
 	}
 	for i := range l.nodes {
-		l.background.run(func() { b.poll(ctx, i) })
+		l.background.Go(math.MaxInt, func() { b.poll(ctx, i) })
 	}
 	return b
 }
@@ -201,7 +202,7 @@ func (b *acquisition) end(ctx context.Context) (asked int, answers <-chan answer
 		switch v.state {
 		case granted, acked, unknown:
 			asked++
-			b.l.background.run(func() {
+			b.l.background.Go(math.MaxInt, func() {
 				verdict, err := b.free(ctx, i)
 				if v.state == unknown && err == nil && verdict != driver.Done {
 					b.l.nodes[i].rollback.Add(ctx, b.held()) // the take may be on its way yet
@@ -238,7 +239,7 @@ type answer[T any] struct {
 func ask[T any](l *Locker, f func(n *node) (T, error)) <-chan answer[T] {
 	answers := make(chan answer[T], len(l.nodes))
 	for _, n := range l.nodes {
-		l.background.run(func() {
+		l.background.Go(math.MaxInt, func() {
 			value, err := f(n)
 			answers <- answer[T]{value, err}
 		})
