@@ -163,10 +163,9 @@ func turnAfterALongWait(ctx context.Context, t testing.TB, h Harness, key string
 func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
 	need(t, h.Shares, "each caller has a grant of its own")
 	l := h.New(t)
-	force := optional[dlock.ForceReleaser](t, h.New(t))
 	var lost dlock.Fence
 	lease, _ := turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
-		wantErr(t, force.ForceRelease(ctx, key), nil)
+		h.Expire(t, key)
 		waitDone(t, first, 10*h.TTL)
 		wantErr(t, first.Release(ctx), dlock.ErrLost)
 		lost = first.Fence()
@@ -177,38 +176,4 @@ func lossEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) 
 		}
 		release(ctx, t, lease)
 	}
-}
-
-// failedForceReleaseEndsTheTurns has a ForceRelease end with an error. It may have freed the key, and another process
-// may have the key now.
-func failedForceReleaseEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
-	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
-		return optional[dlock.ForceReleaser](t, l).ForceRelease(ctx, key)
-	})
-}
-
-// failedRaiseCounterEndsTheTurns has a RaiseCounter end with an error. The tokens of the grant may be too low now.
-func failedRaiseCounterEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string) {
-	optional[dlock.CounterRaiser](t, h.New(t))
-	failedRequestEndsTheTurns(ctx, t, h, key, func(ctx context.Context, l dlock.Locker) error {
-		return optional[dlock.CounterRaiser](t, l).RaiseCounter(ctx, key, 1)
-	})
-}
-
-func failedRequestEndsTheTurns(ctx context.Context, t testing.TB, h Harness, key string, request func(context.Context, dlock.Locker) error) {
-	need(t, h.Shares, "each caller has a grant of its own")
-	l := h.New(t)
-	dead, cancel := context.WithCancel(ctx)
-	cancel()
-	lease, shared := turnAfter(ctx, t, h, l, key, func(first *dlock.Lease) {
-		wantErr(t, request(dead, l), context.Canceled)
-		_ = first.Release(ctx) // the request may have ended it
-	})
-	if lease == nil {
-		return
-	}
-	if shared {
-		t.Errorf("%v is a turn under a grant whose sharing has ended", lease.Fence())
-	}
-	_ = lease.Release(ctx) // the request may arrive late, at some of the servers
 }

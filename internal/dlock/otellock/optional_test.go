@@ -9,42 +9,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
 
-	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest"
-	"example.com/shop/internal/dlock/memlock"
 	"example.com/shop/internal/dlock/otellock"
 )
 
-// The decorator has exactly the optional capabilities of the decorated Locker.
-func TestOptionalCapabilities(t *testing.T) {
-	able, err := otellock.New(memlock.New(memlock.Config{TTL: ttl}), otellock.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+// A capability that the decorated Locker lacks is an error.
+func TestUnsupportedCapabilities(t *testing.T) {
 	unable, err := otellock.New(dlocktest.Fails(nil), otellock.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	lease, err := able.AcquireAll(t.Context(), []string{"a", "b"})
-	if err != nil {
-		t.Fatal(err)
+	each, err := unable.TryAcquireEach(t.Context(), []string{"a"})
+	if each != nil || !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("TryAcquireEach = %v, %v, want ErrUnsupported", each, err)
 	}
-	if state, err := able.Inspect(t.Context(), "a"); err != nil || state.Fence != lease.Fence() {
-		t.Errorf("Inspect = %+v, %v, want the fence %v", state, err, lease.Fence())
-	}
-	if err := able.ForceRelease(t.Context(), "b"); err != nil || !errors.Is(lease.Err(), dlock.ErrLost) {
-		t.Errorf("ForceRelease = %v, and the lease is %v", err, lease.Err())
-	}
-	_, err = unable.AcquireAll(t.Context(), []string{"a"})
-	each, eachErr := unable.TryAcquireEach(t.Context(), []string{"a"})
-	if each != nil || !errors.Is(eachErr, errors.ErrUnsupported) {
-		t.Errorf("TryAcquireEach = %v, %v, want ErrUnsupported", each, eachErr)
-	}
-	_, inspected := unable.Inspect(t.Context(), "a")
-	for _, err := range []error{err, inspected, unable.ForceRelease(t.Context(), "a")} {
-		if !errors.Is(err, errors.ErrUnsupported) {
-			t.Errorf("error = %v, want ErrUnsupported", err)
-		}
+	if err := unable.RaiseCounter(t.Context(), "a", 1); !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("RaiseCounter = %v, want ErrUnsupported", err)
 	}
 }
 

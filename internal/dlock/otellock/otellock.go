@@ -18,8 +18,8 @@
 //	shop_locks_held{backend}                  keys of leases that have not ended
 //	shop_lease_lost_total{backend,reason}     leases that ended without a release
 //
-// The decorator has the optional capabilities of a Locker, and passes them on. If the decorated Locker lacks one,
-// the call fails with [errors.ErrUnsupported]. The package uses the OpenTelemetry API only, and starts no
+// The decorator passes TryAcquireEach and RaiseCounter on. If the decorated Locker lacks one, the call fails with
+// [errors.ErrUnsupported]. The package uses the OpenTelemetry API only, and starts no
 // goroutine: a lease reports its own end.
 package otellock
 
@@ -83,10 +83,8 @@ type Locker struct {
 
 var (
 	_ dlock.Locker        = (*Locker)(nil)
-	_ dlock.MultiLocker   = (*Locker)(nil)
 	_ dlock.EachLocker    = (*Locker)(nil)
-	_ dlock.Inspector     = (*Locker)(nil)
-	_ dlock.ForceReleaser = (*Locker)(nil)
+	_ dlock.CounterRaiser = (*Locker)(nil)
 )
 
 // New returns a Locker that passes every call on to l. It fails when the meter

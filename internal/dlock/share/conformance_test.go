@@ -18,31 +18,15 @@ import (
 
 func TestMain(m *testing.M) { testbedtest.Main(m) }
 
-// able has what memlock can do.
-type able struct {
-	dlock.Locker
-	dlock.MultiLocker
-	dlock.EachLocker
-	dlock.Inspector
-	dlock.ForceReleaser
-}
-
 // In memory nobody waits while others run, so no grant is shared. The other test has what is about turns.
 func TestMemory(t *testing.T) {
 	store := memlock.New(memlock.Config{TTL: 10 * time.Second})
-	process := func(l *memlock.Locker) dlock.Locker {
-		s := share.New(l)
-		return able{s, s, s, s, s}
-	}
 	dlocktest.Run(t, dlocktest.Harness{
-		New:       func(testing.TB) dlock.Locker { return process(store) },
+		New:       func(testing.TB) dlock.Locker { return share.New(store) },
 		TTL:       10 * time.Second,
 		Expire:    func(_ testing.TB, key string) { store.Expire(key) },
 		Reentrant: true,
-		NoReentry: func(testing.TB) dlock.Locker {
-			return process(memlock.New(memlock.Config{TTL: 10 * time.Second, NoReentry: true}))
-		},
-		Bubble: synctest.Test,
+		Bubble:    synctest.Test,
 	})
 }
 

@@ -21,14 +21,14 @@
 //   - The grant is renewed as long as a turn lasts (TurnIsKeptAlive).
 //   - A failed acquisition fails all waiters of that moment (TestWaitersShareAFailure). The end of a caller's context, and
 //     a panic, are its own affair (TestCallerFailsAlone, TestPanicOfAnAcquisition).
-//   - A ForceRelease or RaiseCounter by this Locker ends the sharing, also if it fails (FailedForceReleaseEndsTheTurns).
 //
 // # What it does not do
 //
 // All clients of a key must be decorated, or none: a token of a plain client is a sixteenth. The place in the queue of
 // the store belongs to the caller that acquires. If its context ends, the next caller begins at the end of that queue. A
 // limit on the holding time is that of the grant, so a later turn has up to 20 ms less. [dlock.Lease.ValidUntil] is zero
-// for a turn. A [dlock.Cond] needs leases of its own Locker, without turns.
+// for a turn. A [dlock.Cond] needs leases of its own Locker, without turns. The optional capabilities of a Locker are those of
+// the decorated one: if it releases a key by force, the turns end with the grant.
 //
 // The package starts no goroutine but one that ends at once, when a grant is lost. A timer runs while a grant has waiters.
 package share

@@ -37,7 +37,6 @@ type queue struct {
 	waiters []*waiter // first come, first served
 	asking  bool      // one caller is acquiring the key
 	grant   *grant    // the one that has turns left, or nil
-	shut    bool      // the grant that is on its way is not to be shared
 }
 
 // grant is one of the store, which callers share.
@@ -89,6 +88,19 @@ func (s *Locker) Acquire(ctx context.Context, key string) (*dlock.Lease, error) 
 	}
 }
 
+// TryAcquire implements [dlock.Locker]. Its grant has one turn.
+func (s *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, error) {
+	if lease, err := driver.Enter(ctx, s, nil, key); lease != nil || err != nil {
+		return lease, err
+	}
+	lease, err := s.next.TryAcquire(ctx, key)
+	if err != nil {
+		return nil, err
+	}
+	held := scaled(lease.Held())
+	return dlock.Over(ctx, dlock.Grant{Key: held.Key, Fence: held.Fence, Kind: held.Kind, Backend: s, Release: lease.Release}, lease), nil
+}
+
 // ask acquires the key from the store, for this caller and the later ones.
 func (s *Locker) ask(ctx context.Context, q *queue) (turn *dlock.Lease, err error) {
 	failed := errPanicked
@@ -99,18 +111,14 @@ func (s *Locker) ask(ctx context.Context, q *queue) (turn *dlock.Lease, err erro
 		q.asking = false
 		switch {
 		case lease != nil:
-			g := &grant{lease: lease, until: time.Now().Add(sharing)}
-			if !q.shut {
-				q.grant = g
-			}
-			turn = s.begin(ctx, q, g)
+			q.grant = &grant{lease: lease, until: time.Now().Add(sharing)}
+			turn = s.begin(ctx, q, q.grant)
 		case failed != nil && !over(ctx):
 			for _, w := range q.waiters {
 				w.done <- outcome{err: failed}
 			}
 			q.waiters = nil
 		}
-		q.shut = false
 		s.serve(q)
 	}()
 	lease, err = s.next.Acquire(ctx, q.key)

@@ -41,9 +41,6 @@ type store struct{ *bank }
 // TryAcquire implements [dlock.Locker].
 func (s store) TryAcquire(context.Context, string) (*dlock.Lease, error) { return nil, dlock.ErrHeld }
 
-// ForceRelease implements [dlock.ForceReleaser], and fails.
-func (store) ForceRelease(context.Context, string) error { return errAway }
-
 // Acquire implements [dlock.Locker].
 func (s store) Acquire(ctx context.Context, key string) (*dlock.Lease, error) {
 	s.mu.Lock()
@@ -203,25 +200,6 @@ type arriving struct {
 func (a arriving) Done() <-chan struct{} {
 	a.f()
 	return a.Context.Done()
-}
-
-// A ForceRelease, even a failed one, ends the sharing of a grant that is on its way.
-func TestForceReleaseEndsTheSharingOfAGrantToCome(t *testing.T) {
-	bubble(t, func(t *testing.T, b *bank) {
-		leases := make(chan *dlock.Lease)
-		for range 2 {
-			go func() { leases <- b.hold(t) }()
-		}
-		synctest.Wait()
-		if err := b.ForceRelease(t.Context(), "k"); !errors.Is(err, errAway) {
-			t.Errorf("ForceRelease = %v", err)
-		}
-		giveBack(t, <-leases)
-		giveBack(t, <-leases)
-		if b.grants != 2 {
-			t.Errorf("%d grants, want 2", b.grants)
-		}
-	})
 }
 
 // A caller that leaves at the moment of its turn releases it. If the outcome of that is unknown, it says so.
