@@ -61,7 +61,7 @@
 // [Lease.Context] returns it. An acquisition of the same key with that context returns
 // another [Lease] of the same grant, at once and with the same fencing token. The key is
 // free when the last of these leases is released. With any other context, the caller is another
-// owner, and waits. If reentrancy is off, the caller gets [ErrReentry].
+// owner, and waits.
 //
 // # Guarantees
 //

@@ -40,9 +40,6 @@ type Grant struct {
 	// carry it for [Reenter]. Nil: the grant takes no part in reentrancy.
 	Backend any
 
-	// NoReentry makes Reenter return ErrReentry instead of another lease.
-	NoReentry bool
-
 	// Renewer keeps the grants of the client alive, and ends a grant when
 	// the store reports its loss. Nil: the grant lasts for TTL, or forever without a TTL.
 	Renewer Renewer

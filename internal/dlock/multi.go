@@ -63,9 +63,8 @@ func Join(ctx context.Context, leases []*Lease) *Lease {
 }
 
 // Over returns a lease of g, a grant that rests on leases: it is lost as soon as one of them is. They keep it alive, so g
-// has no TTL and no Renewer. It is reentrant if the first of leases is. Over is for decorators of a [Locker].
+// has no TTL and no Renewer. Over is for decorators of a [Locker].
 func Over(ctx context.Context, g Grant, leases ...*Lease) *Lease {
-	g.NoReentry = leases[0].hold.g.NoReentry
 	h := &Hold{g: g, values: context.WithoutCancel(ctx)}
 	over := h.open(h.values, g.Held())
 	for _, l := range leases {

@@ -27,9 +27,8 @@ func (h *Hold) carry(ctx context.Context) context.Context {
 // and needs no request to the store. Leases are counted, so that only the release of the last one reaches the store.
 //
 // It returns nil and nil if ctx has no such lease: then the caller is a new owner and must wait. It returns the
-// [*LostError] if the lease was lost. It returns [ErrReentry] if the grant does not allow reentrancy. It also does if
-// one lease of ctx holds only some of keys, because the caller could wait for itself. The context defines the holder,
-// not the goroutine.
+// [*LostError] if the lease was lost. It returns [ErrReentry] if one lease of ctx holds only some of keys, because the
+// caller could wait for itself. The context defines the holder, not the goroutine.
 func Reenter(ctx context.Context, backend any, keys ...string) (*Lease, error) {
 	c, _ := ctx.Value(chainKey{}).(*chain)
 	for ; c != nil; c = c.outer {
@@ -62,7 +61,7 @@ func (h *Hold) enter(ctx context.Context, held []Held, keys []string) (*Lease, e
 	switch {
 	case h.over != nil:
 		return nil, nil
-	case h.g.NoReentry, slices.ContainsFunc(keys, func(key string) bool {
+	case slices.ContainsFunc(keys, func(key string) bool {
 		return !slices.ContainsFunc(held, func(h Held) bool { return h.Key == key })
 	}):
 		return nil, ErrReentry

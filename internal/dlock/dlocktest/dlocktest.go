@@ -55,9 +55,6 @@ type Harness struct {
 	// Reentrant says that a holder can enter again, with the context of its lease.
 	Reentrant bool
 
-	// NoReentry returns a client without reentrancy. Nil: no case needs one.
-	NoReentry func(t testing.TB) dlock.Locker
-
 	// Capped returns a client whose leases last for limit at most. Nil: it has no cap.
 	Capped func(t testing.TB, limit time.Duration) dlock.Locker
 
@@ -121,8 +118,6 @@ func cases() []caseOf[Harness] {
 		{"TurnIsKeptAlive", turnIsKeptAlive},
 		{"TurnAfterALongWait", turnAfterALongWait},
 		{"LossEndsTheTurns", lossEndsTheTurns},
-		{"FailedForceReleaseEndsTheTurns", failedForceReleaseEndsTheTurns},
-		{"FailedRaiseCounterEndsTheTurns", failedRaiseCounterEndsTheTurns},
 		{"HandOffWithoutPolling", handOffWithoutPolling},
 		{"LostNotificationCostsAtMostAFallbackPoll", lostNotification},
 		{"DeadWaiterIsPassedOver", deadWaiterIsPassedOver},

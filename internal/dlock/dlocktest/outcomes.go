@@ -38,7 +38,6 @@ func exclusiveCases() []caseOf[Harness] {
 		{"DeadContextStillReleases", deadContextReleases},
 		{"LossIsReported", lossIsReported},
 		{"ReplyLostAcquireLeavesNothing", replyLostAcquire},
-		{"ReentryRefused", reentryRefused},
 		{"MaxHoldEndsAllLeases", maxHoldEndsAllLeases},
 	}
 }

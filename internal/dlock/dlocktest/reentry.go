@@ -116,30 +116,6 @@ func nestedOnLostLease(ctx context.Context, t testing.TB, h Harness, key string)
 	}
 }
 
-// reentryRefused enters again where that is off: each caller would wait for itself, a writer as a reader, too.
-func reentryRefused(ctx context.Context, t testing.TB, h Harness, key string) {
-	need(t, h.NoReentry != nil, "reentrancy cannot be turned off")
-	l := h.NoReentry(t)
-	lease, err := h.side(l).Acquire(ctx, key)
-	wantErr(t, err, nil)
-	defer lease.Release(ctx)
-	within, cancel := lease.Context(ctx)
-	defer cancel()
-	all := []func(context.Context, string) (*dlock.Lease, error){l.Acquire, l.TryAcquire}
-	if rw, ok := own(l).(dlock.RWLocker); ok {
-		all = append(all, rw.AcquireRead, rw.TryAcquireRead)
-	}
-	start := time.Now()
-	for _, again := range all {
-		_, err = again(within, key)
-		wantErr(t, err, dlock.ErrReentry)
-	}
-	if d := time.Since(start); d > h.TTL {
-		t.Errorf("the refusal took %v", d)
-	}
-	wantErr(t, lease.Err(), nil)
-}
-
 // reentryAfterUncertainPoll has a waiter lose the answer to a poll of its own, before it is granted the key. The
 // rollback that follows the end of the lease must not follow the end of one of several leases.
 func reentryAfterUncertainPoll(ctx context.Context, t testing.TB, h Harness, key string) {

@@ -23,10 +23,6 @@ type Config struct {
 	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-
 	// Prefix begins every key in etcd, and ends with a slash. Empty means
 	// "shop/locks/".
 	Prefix string

@@ -54,7 +54,6 @@ func TestLocker(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		NoReentry: func(t testing.TB) dlock.Locker { return with(t, etcdlock.Config{NoReentry: true}) },
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(t, etcdlock.Config{MaxHold: limit})
 		},

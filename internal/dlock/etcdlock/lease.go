@@ -167,7 +167,7 @@ func (p *place) keep(ctx context.Context, backend any) {
 	h, values := p.held(), context.WithoutCancel(ctx)
 	p.lease = dlock.NewLease(ctx, dlock.Grant{
 		Key: h.Key, Fence: h.Fence, Sent: p.sent, TTL: p.s.cfg.TTL, // granted begins MaxHold
-		Backend: backend, NoReentry: p.s.cfg.NoReentry, Renewer: p.s.renewer,
+		Backend: backend, Renewer: p.s.renewer,
 		Release: p.release,
 		Abandon: func() {
 			p.end()

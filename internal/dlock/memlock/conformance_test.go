@@ -25,9 +25,6 @@ func TestLocker(t *testing.T) {
 		Expire:    func(_ testing.TB, key string) { l.Expire(key) },
 		FIFO:      true,
 		Reentrant: true,
-		NoReentry: func(testing.TB) dlock.Locker {
-			return memlock.New(memlock.Config{TTL: 10 * time.Second, NoReentry: true})
-		},
 		Capped: func(_ testing.TB, limit time.Duration) dlock.Locker {
 			return memlock.New(memlock.Config{TTL: 10 * time.Second, MaxHold: limit})
 		},

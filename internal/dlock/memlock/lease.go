@@ -11,7 +11,7 @@ import (
 func (l *Locker) lease(ctx context.Context, key string, h *hold) *dlock.Lease {
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: h.fence, Sent: h.since, TTL: l.ttl, MaxHold: l.cfg.MaxHold,
-		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Backend: l, Renewer: l.renewer,
 		Release: func(context.Context) error {
 			return l.held(key, h.fence, func(e *entry) { l.drop(key, e, e.holder) })
 		},

@@ -22,10 +22,6 @@ type Config struct {
 	// Timeout bounds one round trip. 0 means 2 s; it is never more than TTL/3.
 	Timeout time.Duration
 
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-
 	// Prefix begins every key in Redis. Empty means "shop:lock:".
 	Prefix string
 }

@@ -72,9 +72,6 @@ func conformance(t *testing.T, url string, crowd, atOnce int) {
 			}
 			return left
 		},
-		NoReentry: func(t testing.TB) dlock.Locker {
-			return configured(t, redistest.Client(t, url), with(func(c *redislock.Config) { c.NoReentry = true }))
-		},
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return configured(t, redistest.Client(t, url), with(func(c *redislock.Config) { c.MaxHold = limit }))
 		},

@@ -18,7 +18,7 @@ func (l *Locker) lease(ctx context.Context, held []dlock.Held, sent time.Time, f
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held[0].Key, Fence: held[0].Fence, Rest: held[1:],
 		Sent: sent, First: first, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
-		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Backend: l, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) }, Ended: ended,
 	})
 }

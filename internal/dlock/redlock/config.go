@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"example.com/shop/internal/platform/backoff"
 )
 
 // Config is the configuration of a [Locker]. All clients of a lock need the same TTL
@@ -32,14 +30,6 @@ type Config struct {
 	// TTL/6.
 	Timeout time.Duration
 
-	// Retry spreads the attempts of a waiter. The default is 2 ms at first, and up to
-	// 100 ms.
-	Retry backoff.Decorrelated
-
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-
 	// Prefix begins every key in Redis. Empty means "shop:redlock:".
 	Prefix string
 }
@@ -49,8 +39,6 @@ func (cfg *Config) validate() error {
 	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
 	cfg.Settle = max(0, cmp.Or(cfg.Settle, cfg.TTL))
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 500*time.Millisecond), cfg.TTL/6)
-	cfg.Retry.Min = cmp.Or(cfg.Retry.Min, 2*time.Millisecond)
-	cfg.Retry.Max = cmp.Or(cfg.Retry.Max, 100*time.Millisecond)
 	cfg.Prefix = cmp.Or(cfg.Prefix, defaultPrefix)
 	var errs []error
 	if cfg.TTL < 10*time.Millisecond {

@@ -192,9 +192,6 @@ func conformance(t *testing.T, n int) {
 			}
 			return left
 		},
-		NoReentry: func(t testing.TB) dlock.Locker {
-			return locker(t, s.urls(), redlock.Config{TTL: ttl, NoReentry: true})
-		},
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return locker(t, s.urls(), redlock.Config{TTL: ttl, MaxHold: limit})
 		},

@@ -78,8 +78,7 @@ func (l *Locker) majority(ctx context.Context, s redisx.Script, keys []string, a
 		replies []any
 		errs    []error
 	)
-	late := time.NewTimer(l.cfg.Timeout)
-	defer late.Stop()
+	late := time.After(l.cfg.Timeout)
 	for range l.nodes {
 		select {
 		case a := <-answers:
@@ -88,7 +87,7 @@ func (l *Locker) majority(ctx context.Context, s redisx.Script, keys []string, a
 				continue
 			}
 			replies = append(replies, a.value)
-		case <-late.C:
+		case <-late:
 			errs = append(errs, errSilent)
 		case <-ctx.Done():
 			return nil, dlock.Ended(ctx)

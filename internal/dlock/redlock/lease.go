@@ -15,7 +15,7 @@ func (l *Locker) lease(ctx context.Context, b *acquisition, sent time.Time) *dlo
 	held := b.held()
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: held.Key, Fence: held.Fence, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
-		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Backend: l, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, b) },
 		Ended: func(outcome error) {
 			if errors.Is(outcome, dlock.ErrLost) {

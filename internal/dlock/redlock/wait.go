@@ -6,12 +6,16 @@ import (
 	"time"
 
 	"example.com/shop/internal/dlock"
+	"example.com/shop/internal/platform/backoff"
 )
+
+// retry spreads the attempts of a waiter.
+var retry = backoff.Decorrelated{Min: 2 * time.Millisecond, Max: 100 * time.Millisecond}
 
 // wait tries until it has key, or ctx ends, or no majority has answered for a TTL.
 func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlock.Lease, error) {
 	answered := time.Now()
-	prev := l.cfg.Retry.Next(0)
+	prev := retry.Next(0)
 	next := time.NewTimer(min(prev, left))
 	defer next.Stop()
 	for {
@@ -29,7 +33,7 @@ func (l *Locker) wait(ctx context.Context, key string, left time.Duration) (*dlo
 		case ctx.Err() != nil || time.Since(answered) > l.cfg.TTL:
 			return nil, err
 		}
-		prev = l.cfg.Retry.Next(prev)
+		prev = retry.Next(prev)
 		next.Reset(min(prev, left))
 	}
 }

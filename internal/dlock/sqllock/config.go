@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-
-	"example.com/shop/internal/platform/backoff"
 )
 
 // Config is the configuration of a [Locker].
@@ -28,22 +26,12 @@ type Config struct {
 	// Timeout bounds one statement, and the wait for a connection before it. 0 means
 	// 2 s; it is never more than TTL/3.
 	Timeout time.Duration
-
-	// Retry spreads the polls of a waiter. The default is 5 ms at first, and up to
-	// 100 ms.
-	Retry backoff.Decorrelated
-
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
 }
 
 // validate completes the configuration.
 func (cfg *Config) validate() error {
 	cfg.TTL = cmp.Or(cfg.TTL, 30*time.Second)
 	cfg.Timeout = min(cmp.Or(cfg.Timeout, 2*time.Second), cfg.TTL/3)
-	cfg.Retry.Min = cmp.Or(cfg.Retry.Min, 5*time.Millisecond)
-	cfg.Retry.Max = cmp.Or(cfg.Retry.Max, 100*time.Millisecond)
 	if cfg.TTL < 10*time.Millisecond {
 		return fmt.Errorf("TTL %v is less than 10 ms", cfg.TTL) // SQLite's clock has milliseconds
 	}

@@ -267,7 +267,6 @@ func conformance(t *testing.T, ttl time.Duration, of func(t testing.TB) store) {
 		Foreign: func(t testing.TB, key string) {
 			exec(t, of(t).open(t), "INSERT INTO leases (name, owner, fence, forced, since_at, expires_at) VALUES (?, 'maintenance', 1, 0, 0, ?)", key, int64(1)<<60)
 		},
-		NoReentry: func(t testing.TB) dlock.Locker { return of(t).locker(t, sqllock.Config{TTL: ttl, NoReentry: true}) },
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return of(t).locker(t, sqllock.Config{TTL: ttl, MaxHold: limit})
 		},

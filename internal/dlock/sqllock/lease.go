@@ -16,7 +16,7 @@ func (l *Locker) lease(ctx context.Context, key string, f dlock.Fence, sent time
 	held := dlock.Held{Key: key, Fence: f}
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: key, Fence: f, Sent: sent, TTL: l.cfg.TTL, MaxHold: l.cfg.MaxHold,
-		Backend: l, NoReentry: l.cfg.NoReentry, Renewer: l.renewer,
+		Backend: l, Renewer: l.renewer,
 		Release: func(ctx context.Context) error { return l.release(ctx, held) },
 		Ended:   ended,
 	})

@@ -8,9 +8,11 @@ import (
 	"fmt"
 	"strconv"
 	"sync/atomic"
+	"time"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/sqldb"
 )
 
@@ -25,6 +27,7 @@ type Locker struct {
 	rollback  *driver.Rollback
 	process   string
 	calls     atomic.Uint64
+	pauses    backoff.Decorrelated // between two polls of a waiter; a field for tests
 }
 
 var (
@@ -45,6 +48,7 @@ func New(db *sql.DB, e *sqldb.Engine, cfg Config) (*Locker, error) {
 		return nil, errors.New("sqllock: no database, or no engine")
 	}
 	l := &Locker{cfg: cfg, db: db, returning: e.Returning, sql: statementsFor(e, cfg.far()), process: rand.Text()}
+	l.pauses = backoff.Decorrelated{Min: 5 * time.Millisecond, Max: 100 * time.Millisecond}
 	if e.OneWriter {
 		l.writers = make(chan struct{}, 1)
 	}

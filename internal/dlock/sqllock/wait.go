@@ -39,7 +39,7 @@ func (l *Locker) wait(ctx context.Context, key, id string) (*dlock.Lease, error)
 		case ctx.Err() != nil || hopeless(err) || time.Since(w.answer) > l.cfg.TTL:
 			return nil, w.leave(ctx, err)
 		}
-		prev = l.cfg.Retry.Next(prev)
+		prev = l.pauses.Next(prev)
 		next.Reset(min(prev, left))
 	}
 }

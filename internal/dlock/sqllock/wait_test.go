@@ -67,7 +67,8 @@ func TestWaitersPollAtTheirPace(t *testing.T) {
 		s := new(testbedtest.SQLScript)
 		st.wrap = s.Wrap
 		const step = 50 * time.Millisecond
-		l := st.locker(t, sqllock.Config{TTL: ttl, Retry: backoff.Decorrelated{Min: step, Max: step}})
+		l := st.locker(t, sqllock.Config{TTL: ttl})
+		l.SetPauses(backoff.Decorrelated{Min: step, Max: step})
 		held := take(t, other, "k")
 		const waiters = 30
 		ctx, cancel := context.WithCancel(t.Context())
@@ -105,7 +106,8 @@ func TestWaiterPollsWhenTheLeaseExpires(t *testing.T) {
 		s.create(t)
 		dead := s.locker(t, sqllock.Config{TTL: ttl / 2, MaxHold: time.Millisecond}) // nobody renews what it takes
 		take(t, dead, "k")
-		l := s.locker(t, sqllock.Config{TTL: ttl, Retry: backoff.Decorrelated{Min: 20 * ttl, Max: 20 * ttl}})
+		l := s.locker(t, sqllock.Config{TTL: ttl})
+		l.SetPauses(backoff.Decorrelated{Min: 20 * ttl, Max: 20 * ttl})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*ttl)
 		defer cancel()
 		lease, err := l.Acquire(ctx, "k")

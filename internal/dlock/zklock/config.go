@@ -13,10 +13,6 @@ type Config struct {
 	// MaxHold ends a lease that long after it was granted. 0 means no limit.
 	MaxHold time.Duration
 
-	// NoReentry makes a holder that acquires its key again, with the context of its
-	// lease, fail with [dlock.ErrReentry]. The default is another lease of the grant.
-	NoReentry bool
-
 	// Prefix is the node below which the keys are, seen from the root of the
 	// session. Empty means "/locks".
 	Prefix string

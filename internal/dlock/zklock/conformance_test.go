@@ -54,7 +54,6 @@ func TestLocker(t *testing.T) {
 				t.Fatal(err)
 			}
 		},
-		NoReentry: with(zklock.Config{NoReentry: true}),
 		Capped: func(t testing.TB, limit time.Duration) dlock.Locker {
 			return with(zklock.Config{MaxHold: limit})(t)
 		},

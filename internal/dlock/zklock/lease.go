@@ -31,7 +31,7 @@ func (q *queue) grant(ctx context.Context, c claim, n zookeeper.Node, watched bo
 	q.mu.Unlock()
 	return dlock.NewLease(ctx, dlock.Grant{
 		Key: c.key, Fence: g.fence, Kind: n.ID, Sent: sent, TTL: q.ttl(), MaxHold: q.cfg.MaxHold,
-		Backend: c.backend, NoReentry: q.cfg.NoReentry, Renewer: q.renewer,
+		Backend: c.backend, Renewer: q.renewer,
 		Release: func(ctx context.Context) error { return q.release(ctx, g) },
 		Abandon: func() {
 			q.forget(g)
