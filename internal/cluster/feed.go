@@ -97,19 +97,15 @@ func (f Feed[T]) wait(ctx context.Context, start time.Time, wake <-chan struct{}
 	if failures > 0 {
 		longest = min(longest, f.Gap<<min(failures-1, 10))
 	}
-	fallback := time.NewTimer(longest)
-	defer fallback.Stop()
 	select {
 	case <-wake:
-	case <-fallback.C:
+	case <-time.After(longest):
 		return
 	case <-ctx.Done():
 		return
 	}
-	gap := time.NewTimer(f.Gap - time.Since(start))
-	defer gap.Stop()
 	select {
-	case <-gap.C:
+	case <-time.After(f.Gap - time.Since(start)):
 	case <-ctx.Done():
 	}
 	select {

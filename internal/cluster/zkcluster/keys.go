@@ -2,12 +2,12 @@ package zkcluster
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 
 	"example.com/shop/internal/cluster"
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // Every path is built here. Nodes of other programs have names of another form.
@@ -15,20 +15,10 @@ import (
 func (c *Cluster) membersDir() string { return c.cfg.Prefix + "/members" }
 
 func (c *Cluster) electionDir(election string) string {
-	return c.cfg.Prefix + "/elections/" + escape(election)
+	return c.cfg.Prefix + "/elections/" + zookeeper.Escape(election)
 }
 
 func (c *Cluster) configDir() string { return c.cfg.Prefix + "/config" }
-
-// escape makes a text the name of a node: a name has no slash and no control
-// characters, and is not a dot or two.
-func escape(text string) string {
-	name := url.PathEscape(text)
-	if strings.Trim(name, ".") == "" {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return name
-}
 
 // label is what comes in the name of a protected node between its ID and its number.
 func label(text string) string { return text + ";" }

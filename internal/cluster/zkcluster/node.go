@@ -29,11 +29,9 @@ func (c *Cluster) look(ctx context.Context, path string, over <-chan time.Time) 
 	if err == nil {
 		defer stop()
 	}
-	pause := time.NewTimer(c.soon())
-	defer pause.Stop()
 	select {
 	case <-news:
-	case <-pause.C:
+	case <-time.After(c.soon()):
 	case <-over:
 		return true, errOver
 	case <-ctx.Done():

@@ -25,8 +25,7 @@ type place struct {
 // the name.
 func (p *place) Take(ctx context.Context, again bool) error {
 	p.node = zookeeper.Node{}
-	maxWait := time.NewTimer(p.c.s.Timeout() * 3 / 2)
-	defer maxWait.Stop()
+	over := time.After(p.c.s.Timeout() * 3 / 2)
 	for {
 		if err := p.c.s.Sync(ctx); err != nil {
 			return err
@@ -46,7 +45,7 @@ func (p *place) Take(ctx context.Context, again bool) error {
 			return nil
 		}
 		for there := true; there; {
-			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, maxWait.C)
+			there, err = p.c.look(ctx, p.c.membersDir()+"/"+holder.name, over)
 			if errors.Is(err, errOver) {
 				return &cluster.NameTakenError{Holder: holder.member}
 			}

@@ -27,7 +27,7 @@ func (c *Cluster) Entries(ctx context.Context, names ...string) iter.Seq2[map[st
 		r := &entryReader{c: c, entries: map[string]cluster.Entry{}, stops: []func(){stop}}
 		var reading sync.WaitGroup
 		for _, name := range names {
-			if slices.Contains(children, escape(name)) {
+			if slices.Contains(children, zookeeper.Escape(name)) {
 				reading.Go(func() { r.read(ctx, name, changed) })
 			}
 		}
@@ -70,7 +70,7 @@ func (r *entryReader) stop() {
 	}
 }
 
-func (c *Cluster) configPath(name string) string { return c.configDir() + "/" + escape(name) }
+func (c *Cluster) configPath(name string) string { return c.configDir() + "/" + zookeeper.Escape(name) }
 
 // version is that of a node, which counts its writes from 0.
 func version(stat *zk.Stat) int64 { return int64(stat.Version) + 1 }

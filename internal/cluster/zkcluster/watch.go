@@ -41,7 +41,7 @@ func watch[T any](ctx context.Context, c *Cluster, equal func(a, b T) bool, read
 		Listen: func(changed func()) (stop func()) {
 			return c.s.OnState(func(zookeeper.State) { changed() })
 		},
-		Equal: equal, Gap: c.cfg.Gap, FallbackPoll: c.soon(), Timeout: c.soon(),
+		Equal: equal, FallbackPoll: c.soon(), Timeout: c.soon(),
 	}.Values(ctx)
 }
 

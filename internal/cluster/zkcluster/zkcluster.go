@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
-	"time"
 
 	"example.com/shop/internal/cluster"
 	"example.com/shop/internal/platform/zookeeper"
@@ -16,10 +15,6 @@ type Config struct {
 	// Prefix is the node below which everything is, seen from the root of the session.
 	// Empty means "/cluster".
 	Prefix string
-
-	// Gap is the least time between two readings of one sequence. It bounds the cost of a storm of changes, and delays
-	// a change by that much. 0 means 100 ms.
-	Gap time.Duration
 
 	// OnError receives nodes that are no entries, once each, and of what is tried
 	// again in the background. It must not block. Default: none.
@@ -43,7 +38,6 @@ var (
 // listed of this instance.
 func New(s *zookeeper.Session, cfg Config) (*Cluster, error) {
 	cfg.Prefix = cmp.Or(cfg.Prefix, "/cluster")
-	cfg.Gap = cmp.Or(cfg.Gap, 100*time.Millisecond)
 	if cfg.OnError == nil {
 		cfg.OnError = func(error) {}
 	}

@@ -2,10 +2,11 @@ package zklock
 
 import (
 	"cmp"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
+
+	"example.com/shop/internal/platform/zookeeper"
 )
 
 // label comes in the name of a node between its ID and its number.
@@ -86,14 +87,4 @@ func contended(names []string) bool {
 	})
 }
 
-// escape makes a key the name of a node: a name has no slash and no control
-// characters, and is not a dot or two.
-func escape(key string) string {
-	name := url.PathEscape(key)
-	if strings.Trim(name, ".") == "" {
-		return strings.ReplaceAll(name, ".", "%2E")
-	}
-	return name
-}
-
-func (l *Locker) dir(key string) string { return l.queue.cfg.Prefix + "/" + escape(key) }
+func (l *Locker) dir(key string) string { return l.queue.cfg.Prefix + "/" + zookeeper.Escape(key) }

@@ -52,7 +52,7 @@ func (q *queue) forget(g *grant) {
 func (q *queue) release(ctx context.Context, g *grant) error {
 	q.forget(g)
 	q.free(g.node.Path)
-	err := q.s.Multi(ctx, zookeeper.SetOp(g.node.Path, []byte("released")), zookeeper.DeleteOp(g.node.Path))
+	err := q.s.Retire(ctx, g.node.Path, []byte("released"))
 	switch {
 	case err == nil:
 		q.uncontended.released(g)

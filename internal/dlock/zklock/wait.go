@@ -153,12 +153,10 @@ func (q *queue) follow(ctx context.Context, own *self, n zookeeper.Node, path st
 
 // sleep waits for an event, and says when it is time to look without one.
 func (q *queue) sleep(ctx context.Context, own *self, events <-chan event) (e event, again bool, err error) {
-	pause := time.NewTimer(q.fallbackPoll()*8/10 + rand.N(q.fallbackPoll()*2/10))
-	defer pause.Stop()
 	select {
 	case e := <-events:
 		return e, false, nil
-	case <-pause.C:
+	case <-time.After(q.fallbackPoll()*8/10 + rand.N(q.fallbackPoll()*2/10)):
 		return look, true, nil
 	case <-own.gone:
 		return look, false, errGone

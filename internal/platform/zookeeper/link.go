@@ -88,11 +88,9 @@ func (l *link) await() {
 	if !l.client.session.watches.armed() {
 		return
 	}
-	limit := time.NewTimer(time.Second)
-	defer limit.Stop()
 	select {
 	case <-l.rewatched:
-	case <-limit.C: // there was none
+	case <-time.After(time.Second): // there was none
 	case <-l.client.ends.Done():
 	}
 }

@@ -177,18 +177,22 @@ func TestDeleteLater(t *testing.T) {
 	})
 }
 
-func TestMulti(t *testing.T) {
+func TestRetire(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
 		s := connect(t, testbedtest.ZooKeeper(t))
 		d := dir(t)
 		n, err := s.CreateProtected(t.Context(), zookeeper.Protected{Dir: d, Label: "x-", ParentVersion: -1})
 		check(t, err)
-		check(t, s.Multi(t.Context(), zookeeper.DeleteOp(n.Path), zookeeper.SetOp(d, []byte("two"))))
-		wantErr(t, s.Multi(t.Context(), zookeeper.SetOp(d, []byte("three")), zookeeper.DeleteOp(n.Path)), zk.ErrNoNode)
-		if data, _, err := s.Get(t.Context(), d); err != nil || string(data) != "two" {
-			t.Errorf("data %q, %v", data, err)
+		events := make(chan zookeeper.Event, 4)
+		_, _, stop, err := s.GetW(t.Context(), n.Path, func(e zookeeper.Event) { events <- e })
+		check(t, err)
+		defer stop()
+		check(t, s.Retire(t.Context(), n.Path, []byte("over")))
+		if e := <-events; e != zookeeper.Changed {
+			t.Errorf("the watch reports %v first, want the change", e)
 		}
+		wantErr(t, s.Retire(t.Context(), n.Path, nil), zk.ErrNoNode)
 		start := time.Now()
 		stat, err := s.Set(t.Context(), d, nil, -1)
 		check(t, err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net/url"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -11,6 +12,15 @@ import (
 
 // path is p below the root.
 func (s *Session) path(p string) string { return s.cfg.Root + p }
+
+// Escape makes a text the name of a node: a name has no slash and no control characters, and is not a dot or two.
+func Escape(text string) string {
+	name := url.PathEscape(text)
+	if strings.Trim(name, ".") == "" {
+		return strings.ReplaceAll(name, ".", "%2E")
+	}
+	return name
+}
 
 // acl is that of all nodes: of the user of the session, or without one of everybody who reaches the servers.
 func (s *Session) acl() []zk.ACL {
@@ -98,28 +108,12 @@ func (s *Session) Delete(ctx context.Context, path string, version int32) error 
 	return err
 }
 
-// Op is one step of a [Session.Multi].
-type Op struct{ on func(root string) any }
-
-// SetOp replaces the data of a node.
-func SetOp(path string, data []byte) Op {
-	return Op{func(root string) any { return &zk.SetDataRequest{Path: root + path, Data: data, Version: -1} }}
-}
-
-// DeleteOp deletes a node that has no children.
-func DeleteOp(path string) Op {
-	return Op{func(root string) any { return &zk.DeleteRequest{Path: root + path, Version: -1} }}
-}
-
-// Multi takes all steps at once, or none of them and returns the error of the first
-// that fails: zk.ErrNoNode if its node is missing.
-func (s *Session) Multi(ctx context.Context, ops ...Op) error {
-	requests := make([]any, len(ops))
-	for i, op := range ops {
-		requests[i] = op.on(s.cfg.Root)
-	}
-	_, err := confirming(ctx, s, "multi", func(conn *zk.Conn) ([]zk.MultiResponse, error) {
-		return conn.Multi(requests...)
+// Retire replaces the data of a node that has no children and deletes it, in one step, so that a watch of the node reports
+// the change. It returns zk.ErrNoNode if the node is missing.
+func (s *Session) Retire(ctx context.Context, path string, data []byte) error {
+	full := s.path(path)
+	_, err := confirming(ctx, s, "retire "+path, func(conn *zk.Conn) ([]zk.MultiResponse, error) {
+		return conn.Multi(&zk.SetDataRequest{Path: full, Data: data, Version: -1}, &zk.DeleteRequest{Path: full, Version: -1})
 	}, nil)
 	return err
 }
