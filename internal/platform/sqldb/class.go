@@ -13,7 +13,7 @@ import (
 // Class is what an error of a database means for the caller. Each engine has one table from its errors to classes.
 type Class int
 
-// The classes, in the order of [Answer].
+// The classes, in the order of what a caller does about them: nothing, try again, take another connection, find out.
 const (
 	// None is the class of every other error. If it is the answer of a server, the statement has changed nothing.
 	None Class = iota
@@ -42,30 +42,6 @@ const (
 	Stopping // the server ends
 	Lost     // the connection, or the statement, was ended
 )
-
-// Answer is what a caller does about an error.
-type Answer string
-
-// The answers.
-const (
-	RefusedForGood Answer = "refused for good"
-	TryAgain       Answer = "try again"
-	BrokenConn     Answer = "broken connection"
-	Unknown        Answer = "outcome unknown"
-)
-
-// Answer returns what a caller does about errors of the class.
-func (c Class) Answer() Answer {
-	switch {
-	case c >= Stopping:
-		return Unknown
-	case c >= ReadOnly:
-		return BrokenConn
-	case c >= Conflict:
-		return TryAgain
-	}
-	return RefusedForGood
-}
 
 // Classify returns the class of err, which it unwraps.
 func Classify(err error) Class {
@@ -123,7 +99,7 @@ func Unreachable(err error) bool {
 // itself answered that it failed.
 func Unchanged(err error) bool {
 	class, answered := classify(err)
-	return answered && class.Answer() != Unknown
+	return answered && class < Stopping
 }
 
 // RolledBack reports whether err, the error of COMMIT, proves that the transaction was rolled back. Most refusals prove
