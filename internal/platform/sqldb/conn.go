@@ -105,6 +105,10 @@ func (c *serverConn) begin(query string) string {
 // sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
 // read-only or accepts no work, or does not answer before ctx ends, the next generation begins.
 func (c *serverConn) sent(ctx context.Context, err error) error {
+	if err == nil {
+		c.pending = false
+		return nil
+	}
 	p, ok := c.serverSession.(*postgresConn)
 	c.pending = c.pending && (errors.Is(err, driver.ErrSkip) || ok && err != nil && p.conn.TxStatus() == 'I')
 	if Is(err, ReadOnly, Starting) {
