@@ -17,7 +17,6 @@ import (
 // changed; after any other error the caller rolls back.
 func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func(), err error) {
 	checked := make([]Timer, 0, len(timers))
-	place := make(map[string]int, len(timers)) // by kind and id; the last one counts
 	for _, t := range timers {
 		if err = checkID(t.Kind, t.ID); err == nil {
 			t.Due, err = checkDue(t.Kind, t.ID, t.Due)
@@ -25,12 +24,6 @@ func (q *Queue) Schedule(ctx context.Context, tx Tx, timers ...Timer) (push func
 		if err != nil {
 			return nothing, fmt.Errorf("timeout: schedule: %w", err)
 		}
-		key := t.Kind + " " + t.ID
-		if i, duplicates := place[key]; duplicates {
-			checked[i] = t
-			continue
-		}
-		place[key] = len(checked)
 		checked = append(checked, t)
 	}
 	if len(checked) == 0 {

@@ -36,7 +36,7 @@ type Store interface {
 	Now(ctx context.Context) (time.Time, error)
 
 	// Insert stores timers. A timer that is stored already gets the new due time, and
-	// is open again with no attempts, so that scheduling can be repeated.
+	// is open again with no attempts, so that scheduling can be repeated. Of several timers with one kind and id the last one counts.
 	Insert(ctx context.Context, tx Tx, partition, trace string, timers []Timer) error
 
 	// Delete deletes timers, open or dead, and returns how many there were. If due is not nil, it has a time for each
