@@ -108,7 +108,8 @@ func (h *holders) Held(_, _ string, _ uint64, _ time.Time, expires func() time.T
 	return func() {}
 }
 
-// The publisher can count the orders that wait for a lease, together or each for itself, and knows when a lease expires.
+// The publisher can count the orders that wait for a lease, together or each for itself, and knows when a lease expires. An order of a cohort
+// that has its lease at once has not waited.
 func TestOrdersThatWaitForALeaseAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"redis", "redis-cohort"} {
@@ -116,6 +117,15 @@ func TestOrdersThatWaitForALeaseAreCounted(t *testing.T) {
 		seen := &holders{new(ordertest.History), make(chan func(string) int, 1), make(chan time.Time, 1)}
 		_, store := setup(t, stock.Strategy{Name: name}, order.Config{})
 		svc := order.NewService(store, stock.NewStrategies(stock.Lockers{Redis: l}), order.Config{Publisher: seen})
+		if _, err := svc.Place(t.Context(), one("a")); err != nil {
+			t.Fatal(err)
+		}
+		<-seen.expires
+		if n := len(seen.count); name == "redis-cohort" && n > 0 {
+			t.Error("an order waits for a lease that is free")
+		} else if n > 0 {
+			<-seen.count
+		}
 		lease := hold(t, l)
 		var placed sync.WaitGroup
 		for range 3 {

@@ -97,8 +97,12 @@ func (q *commitQueue) restart(l *lane, err error) {
 	if l.pause = 0; err != nil {
 		l.pause = retryPause
 	}
+	offers, again := l.offers, l.first() != nil
 	q.start(l)
 	q.mu.Unlock()
+	if again {
+		q.waits(offers)
+	}
 	q.begin()
 }
 

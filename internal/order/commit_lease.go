@@ -88,7 +88,6 @@ func (q *commitQueue) ask(lanes []*lane) {
 	}
 	q.mu.Unlock()
 	ctx := context.WithoutCancel(first.ctx)
-	q.waits(offers)
 	asked := time.Now()
 	lease, _ := offers[0].Strategy.Each.TryAcquireEach(ctx, keys) // a leader finds out why a lease is missing
 	r := new(round)
