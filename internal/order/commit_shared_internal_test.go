@@ -132,7 +132,8 @@ func TestFewWaitForOthers(t *testing.T) {
 	}
 }
 
-// A batch whose row is locked is committed alone, where it may wait, and keeps nobody.
+// A batch whose row is locked is committed alone, where it may wait, and keeps nobody. No other transaction may wait for a row, also if no
+// other order is in it.
 func TestLockedBatchGoesOnAlone(t *testing.T) {
 	for _, sku := range []string{"a", "redis/a", "conditional/a"} {
 		t.Run(sku, func(t *testing.T) {
@@ -147,7 +148,11 @@ func TestLockedBatchGoesOnAlone(t *testing.T) {
 				alone := r.commit("1")
 				for _, id := range []string{"3", "4"} {
 					beside := r.do(r.Context(), id, "for-update/b")
-					r.commit(id).answer <- nil
+					c := r.commit(id)
+					if !c.batches[0].Bounded || alone.batches[0].Bounded {
+						r.Errorf("bounded: a lonely order %t, one whose row is locked %t", c.batches[0].Bounded, alone.batches[0].Bounded)
+					}
+					c.answer <- nil
 					r.ended(beside, nil)
 				}
 				r.waits(locked)

@@ -3,6 +3,7 @@ package order
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -273,7 +274,7 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 	batches, skus, orders, strategy := make([]*Batch, len(parts)), 0, 0, ""
 	var links []trace.Link
 	for i, p := range parts {
-		p.batch = &Batch{Claims: p.unit.claims, Bounded: p.unit.bounded()}
+		p.batch = &Batch{Claims: p.unit.claims, Bounded: !alone}
 		for _, e := range p.entries {
 			p.batch.Requests = append(p.batch.Requests, e.Request)
 			for _, o := range e.offers {
@@ -319,7 +320,7 @@ func (q *commitQueue) try(parts []*part, alone bool) (err error) {
 		})()
 	}
 	err = q.store.Commit(ctx, batches...)
-	if alone && err == nil { // it has nothing to be left out for
+	if only := batches[0].Err; len(batches) == 1 && err == nil && !errors.Is(only, ErrCommitAlone) { // it has nothing to be left out for
 		err, batches[0].Err = batches[0].Err, nil
 	}
 	return err

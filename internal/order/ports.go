@@ -45,8 +45,8 @@ type Batch struct {
 	Claims   []stock.Claim // one for each SKU, in ascending order
 	Requests []*Request
 
-	// Bounded says that leases of several SKUs are held for the batch. It waits for no row that somebody else keeps locked, and has the Err
-	// [ErrCommitAlone] instead: no lease is kept during the wait for a row of another SKU. See Store.AwaitRows.
+	// Bounded says that other orders wait for the transaction, as they always do if it has several batches. It waits for no row that
+	// somebody else keeps locked, and the batch has the Err [ErrCommitAlone] instead. See Store.AwaitRows.
 	Bounded bool
 
 	// Err is set by Commit if nothing of the batch is stored except what is Answered, while other batches were
@@ -86,7 +86,7 @@ type Store interface {
 	// [stock.ErrBusy], [stock.ErrUnavailable] or the cause of ctx's end. After [ErrOutcomeUnknown] all or none of the
 	// orders may exist. A request whose id is stored already counts as accepted, so Commit can be repeated.
 	//
-	// With several batches it waits for no row that somebody else keeps locked: see [ErrCommitAlone].
+	// With several batches, or one that is Bounded, it waits for no row that somebody else keeps locked: see [ErrCommitAlone].
 	Commit(ctx context.Context, batches ...*Batch) error
 
 	// AwaitRows waits until no row of skus seems to be locked, on no connection, or ctx ends. It fails with [stock.ErrRowLocked] if

@@ -35,7 +35,10 @@ func (s *Store) Commit(ctx context.Context, batches ...*order.Batch) error {
 		}
 		return err
 	})
-	if err != nil && !begun && slices.ContainsFunc(b.Requests, func(r *order.Request) bool { return r.Uncertain && !r.Answered }) {
+	if err == nil {
+		return nil
+	}
+	if !begun && slices.ContainsFunc(b.Requests, func(r *order.Request) bool { return r.Uncertain && !r.Answered }) {
 		err = fmt.Errorf("%w: %w", order.ErrOutcomeUnknown, err)
 	}
 	return uncertain(batches, err)

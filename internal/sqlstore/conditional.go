@@ -33,10 +33,10 @@ func (t *transaction) takeUnits(tx *gorm.DB, sku string, q int64) (available int
 	for {
 		var done struct{ Changed, Now int64 }
 		if t.engine.Changed != "" {
-			err = tx.Raw(update+t.engine.Changed, args...).Scan(&done).Error
+			err = tx.Raw(t.within(update+t.engine.Changed), args...).Scan(&done).Error
 			t.now = max(t.now, done.Now)
 		} else {
-			r := tx.Exec(update, args...)
+			r := tx.Exec(t.within(update), args...)
 			done.Changed, err = r.RowsAffected, r.Error
 		}
 		if err != nil || done.Changed > 0 {

@@ -1,7 +1,6 @@
 package sqlstore
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -9,7 +8,6 @@ import (
 
 	"example.com/shop/internal/idempotency"
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/stock"
 	"example.com/shop/internal/timeout"
 )
@@ -33,7 +31,7 @@ func (t *transaction) place(tx *gorm.DB) error {
 	if !slices.ContainsFunc(t.requests, t.wants) {
 		return errRefused
 	}
-	if err := t.reserve(tx); err != nil {
+	if err := t.inTime(t.reserve(tx), errRowsLocked); err != nil {
 		return err
 	}
 	return t.store(tx)
@@ -87,15 +85,11 @@ func (t *transaction) store(tx *gorm.DB) error {
 	if err := t.end.answers(t.Store, answers); err != nil {
 		return err
 	}
-	if t.shared && len(answers) > 0 {
+	if len(answers) > 0 {
 		last := len(t.end.texts) - 1
-		t.end.texts[last] = t.engine.Within(t.end.texts[last], t.wait)
+		t.end.texts[last] = t.within(t.end.texts[last])
 	}
-	err = t.run(tx, &t.end)
-	if t.shared && (sqldb.Is(err, sqldb.Late) || sqldb.Is(err, sqldb.RowLocked)) {
-		return fmt.Errorf("%w: %v", errKeyLocked, err) //nolint:errorlint // it must not be retried like err
-	}
-	return err
+	return t.inTime(t.run(tx, &t.end), errKeyLocked)
 }
 
 // answerAll fills in the batches and their requests after the transaction.

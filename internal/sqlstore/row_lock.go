@@ -10,7 +10,7 @@ import (
 // accepts. From the lock to the end of the transaction no other transaction can change the row. The time when it was locked is later
 // than any time that was read before.
 func (t *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
-	row, err := readRow(tx, t.engine.Locked("*", oneRowOf+t.engine.ForUpdate), c.SKU)
+	row, err := readRow(tx, t.within(t.engine.Locked("*", oneRowOf+t.engine.ForUpdate)), c.SKU)
 	if err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -12,11 +11,10 @@ import (
 	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
-	"example.com/shop/internal/platform/sqldb"
 )
 
 const (
-	// rowWait is how long a transaction of several batches waits for their rows, and for keys that others store.
+	// rowWait is how long a shared transaction waits for rows, and for keys that others store.
 	rowWait = 200 * time.Millisecond
 
 	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
@@ -31,7 +29,7 @@ var (
 	errKeyLocked = errors.New("sqlstore: somebody else stores a key of a shared transaction")
 )
 
-// commitShared commits several batches. It leaves some for later: those whose rows may be locked, and those whose rows
+// commitShared commits batches that others wait for. It leaves some for later: those whose rows may be locked, and those whose rows
 // or keys stay locked longer than a shared transaction waits.
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
 	for wait := rowWait; ; {
@@ -41,15 +39,13 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 			}
 			return b.Err != nil
 		})
-		if len(free) == 1 && !free[0].Bounded {
-			free[0].Err = order.ErrCommitAlone // alone it may wait
-			return nil
-		}
 		if len(free) == 0 {
 			return nil
 		}
 		err := s.commit(ctx, free, wait)
 		switch {
+		case err == nil:
+			return nil
 		case errors.Is(err, errKeyLocked):
 			keyed := func(b *order.Batch) bool {
 				return slices.ContainsFunc(b.Requests, func(r *order.Request) bool { return r.Key != nil })
@@ -127,11 +123,7 @@ func (t *transaction) lockAll(tx *gorm.DB) error {
 	for some := range slices.Chunk(distinct(skus), maxRows) {
 		query := t.engine.Locked("*", "skus"+t.engine.ByKey+" WHERE sku IN ? ORDER BY sku"+t.engine.ForUpdate)
 		var rows []skuRow
-		err := tx.Raw(t.engine.Within(query, t.wait), some).Scan(&rows).Error
-		switch {
-		case sqldb.Is(err, sqldb.Late), sqldb.Is(err, sqldb.RowLocked):
-			return fmt.Errorf("%w: %v", errRowsLocked, err) //nolint:errorlint // it must not be retried like err
-		case err != nil:
+		if err := tx.Raw(t.within(query), some).Scan(&rows).Error; err != nil {
 			return err
 		}
 		for _, r := range rows {

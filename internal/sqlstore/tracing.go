@@ -56,8 +56,14 @@ func summary(m otelsql.Method, query string) string {
 	}
 	var is strings.Builder
 	begins, table := true, false // the next word is an operation, or a table
+	setting := false             // how long the statement may take
 	for word := range strings.FieldsSeq(query) {
 		upper := strings.ToUpper(word)
+		if setting = setting || begins && upper == "SET"; setting {
+			begins = upper == "FOR" || strings.HasSuffix(word, ";")
+			setting = !begins
+			continue
+		}
 		switch {
 		case begins:
 			if is.Len() > 0 {

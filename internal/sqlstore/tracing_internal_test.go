@@ -21,6 +21,8 @@ func TestSummaryOfStatements(t *testing.T) {
 		"UPDATE skus SET reserved = (SELECT SUM(n) FROM (SELECT n FROM ledger) x)":                                  "UPDATE skus ledger",
 		"DELETE FROM timeouts WHERE id = ?":                                                                         "DELETE timeouts",
 		"INSERT INTO orders (id) VALUES (?) ON DUPLICATE KEY UPDATE id = id; DELETE FROM timeouts; UPDATE \"skus\"": "INSERT orders; DELETE timeouts; UPDATE skus",
+		"SET STATEMENT max_statement_time = 0.200 FOR SELECT * FROM skus FOR UPDATE":                                "SELECT skus",
+		"SET LOCAL statement_timeout = 200; SELECT * FROM skus FOR UPDATE; SET LOCAL statement_timeout TO DEFAULT":  "SELECT skus",
 	} {
 		if got := summary(otelsql.MethodConnExec, query); got != want {
 			t.Errorf("%s: %q, want %q", query, got, want)

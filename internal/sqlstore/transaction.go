@@ -15,8 +15,8 @@ type transaction struct {
 	*Store
 	batches  []*batch
 	requests []*request    // of all batches, without those that are answered
-	shared   bool          // of several batches, or of one that must not wait
-	wait     time.Duration // the longest wait for rows and keys, if shared
+	wait     time.Duration // the longest wait for rows and keys; 0: that of a session
+	together bool          // one statement locks the rows of all SKUs
 
 	seen    map[string]stock.Level // levels that were read before the transaction, by SKU
 	limited map[string]int64       // limits per customer, by SKU
@@ -67,7 +67,7 @@ type level struct {
 }
 
 func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *transaction {
-	t := &transaction{Store: s, shared: wait > 0, wait: wait}
+	t := &transaction{Store: s, wait: wait, together: wait > 0 && (len(batches) > 1 || len(batches[0].Claims) > 1)}
 	latest := make(map[idempotency.Scope]*request)
 	for _, b := range batches {
 		of := &batch{Batch: b}
@@ -101,7 +101,7 @@ func (t *transaction) read(ctx context.Context) (err error) {
 				}
 				t.seen[c.SKU], t.now, limit = level, now, level.Limit
 			}
-			asks = asks || c.Update == stock.Conditional && !t.shared && t.engine.Changed == ""
+			asks = asks || c.Update == stock.Conditional && !t.together && t.engine.Changed == ""
 			if n := limit.(int64); n > 0 { //nolint:errcheck,forcetypeassert // only limits are stored
 				t.limited[c.SKU] = n
 			}

@@ -11,7 +11,7 @@ import (
 // reserve reserves the units of all requests in the rows of their SKUs. It records in the requests which units they are
 // short of. Each update has a file of its own.
 func (t *transaction) reserve(tx *gorm.DB) (err error) {
-	if t.shared {
+	if t.together {
 		return t.reserveShared(tx)
 	}
 	for _, c := range t.batches[0].Claims {

@@ -2,6 +2,7 @@ package blackbox_test
 
 import (
 	"database/sql"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,15 +19,17 @@ func TestLonelyOrderTakesThreeRoundTrips(t *testing.T) {
 	t.Parallel()
 	for server, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
 		for name, update := range map[string]stock.Update{"conditional": stock.Conditional, "for-update": stock.RowLock, "redis": stock.Fenced} {
-			t.Run(server+"/"+name, func(t *testing.T) {
-				t.Parallel()
-				lonelyOrder(t, database(t), name, update)
-			})
+			for _, bounded := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/%t", server, name, bounded), func(t *testing.T) {
+					t.Parallel()
+					testbedtest.Steady(t, func(t testing.TB) { lonelyOrder(t, database(t), name, update, bounded) })
+				})
+			}
 		}
 	}
 }
 
-func lonelyOrder(t *testing.T, database, strategy string, update stock.Update) {
+func lonelyOrder(t testing.TB, database, strategy string, update stock.Update, bounded bool) {
 	t.Helper()
 	var sent atomic.Int64 // one for each round trip, as a session waits for each answer
 	s := open(t, testbedtest.Relay(t, database, func() { sent.Add(1) }), "one")
@@ -34,6 +37,7 @@ func lonelyOrder(t *testing.T, database, strategy string, update stock.Update) {
 	place := func() {
 		t.Helper()
 		b := batchOf("a", update, dlock.Fence{Token: 1, Owner: "o"}, request(1, "a"))
+		b.Bounded, b.Requests[0].Key = bounded, keyed("POST /orders", order.NewID(), "")
 		if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil || b.Requests[0].Order.Status != order.Pending {
 			t.Fatalf("%v, %+v", err, b.Requests[0])
 		}

@@ -45,6 +45,45 @@ func TestSharedTransactionLeavesLockedRows(t *testing.T) {
 	})
 }
 
+// An order that is alone waits for a locked row no longer than others do, whatever writes the row. Then the row is suspect.
+func TestLonelyOrderLeavesALockedRow(t *testing.T) {
+	t.Parallel()
+	for server, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			testbedtest.Steady(t, func(t testing.TB) {
+				url := database(t)
+				s := open(t, url, "one")
+				for _, sku := range []string{"a", "b", "c"} {
+					create(t, s, sku, "conditional", 100)
+				}
+				tx, err := testbedtest.OpenSQL(t, url).BeginTx(t.Context(), nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback()
+				lock := "UPDATE skus SET version = version + 1"
+				if server == "postgresql" {
+					lock = "SET LOCAL idle_in_transaction_session_timeout = 0; " + lock
+				}
+				if _, err := tx.ExecContext(t.Context(), lock); err != nil {
+					t.Fatal(err)
+				}
+				for sku, update := range map[string]stock.Update{"a": stock.Conditional, "b": stock.RowLock, "c": stock.Fenced} {
+					b, began := batchOf(sku, update, dlock.Fence{Token: 1, Owner: "o"}, request(1, sku)), time.Now()
+					b.Bounded = true
+					if err := s.Commit(t.Context(), b); err != nil || !errors.Is(b.Err, order.ErrRowSuspect) || b.Requests[0].Answered {
+						t.Errorf("%s: %v, %v", sku, err, b.Err)
+					}
+					if took := time.Since(began); took > 1500*time.Millisecond { // a session waits 2 s
+						t.Errorf("%s: it waited %v", sku, took)
+					}
+				}
+			})
+		})
+	}
+}
+
 // buys returns a batch of one order of one unit for a customer.
 func buys(customer, sku string, w stock.Update) *order.Batch {
 	b := batchOf(sku, w, dlock.Fence{}, request(1, sku))

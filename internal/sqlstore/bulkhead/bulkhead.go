@@ -1,7 +1,7 @@
 // Package bulkhead decides which transactions may wait for which rows, so that a locked or hot row takes no
 // connections from other rows.
 //
-// Orders, payments, restocks and expiries all have their places in one [Group].
+// Payments, restocks, expiries and orders that are committed alone all have their places in one [Group].
 package bulkhead
 
 import (
@@ -95,6 +95,9 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 			return err
 		}
 		err := f(p)
+		if err == nil {
+			return nil
+		}
 		need, more := errors.AsType[*placesError](err)
 		switch {
 		case sqldb.Is(err, sqldb.RowLocked):
@@ -112,7 +115,11 @@ func (b *Group) Do(ctx context.Context, skus []string, f func(*Places) error) er
 func (p *Places) enter(ctx context.Context, skus []string, ahead bool) error {
 	b := p.of
 	b.mu.Lock()
-	if err := b.refusal(skus); err != nil || b.admit(p, skus) {
+	if b.admit(p, skus) {
+		b.mu.Unlock()
+		return nil
+	}
+	if err := b.refusal(skus); err != nil {
 		b.mu.Unlock()
 		return err
 	}
