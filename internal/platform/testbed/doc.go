@@ -25,7 +25,8 @@
 // No server outlives the program that started it, even if a signal kills the program that it cannot catch. Every
 // server has a guard: a shell that reads a pipe which this program holds open. When the pipe ends, the guard kills
 // the server and removes its temporary folder. A server starts only after its guard has its process id, so no
-// moment is unguarded. The guard does not depend on operating-system threads. It needs a POSIX shell and Unix.
+// moment is unguarded. The guard does not depend on operating-system threads. It needs a POSIX shell; elsewhere
+// every start fails with errors.ErrUnsupported.
 //
 // A running server needs no goroutine of this program, so leak detectors report nothing. The package does not
 // import testing; package testbedtest is its front for tests.

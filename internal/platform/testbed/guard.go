@@ -2,6 +2,7 @@ package testbed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -29,6 +30,9 @@ type guard struct {
 
 // newGuard starts a guard that removes folder at its end.
 func newGuard(ctx context.Context, folder string) (*guard, error) {
+	if !supported {
+		return nil, fmt.Errorf("guard: %w", errors.ErrUnsupported)
+	}
 	cmd := exec.CommandContext(context.WithoutCancel(ctx), "/bin/sh", "-c", guardScript, "guard", folder)
 	ownGroup(cmd)
 	pipe, err := cmd.StdinPipe()

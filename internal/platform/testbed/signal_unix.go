@@ -13,6 +13,9 @@ import (
 	"syscall"
 )
 
+// supported says whether servers can be guarded and signalled here.
+const supported = true
+
 // ownGroup keeps the terminal's interrupt from the command, and lets everything
 // that it starts be killed together.
 func ownGroup(cmd *exec.Cmd) {
