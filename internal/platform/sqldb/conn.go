@@ -110,7 +110,7 @@ func (c *serverConn) sent(ctx context.Context, err error) error {
 		return nil
 	}
 	p, ok := c.serverSession.(*postgresConn)
-	c.pending = c.pending && (errors.Is(err, driver.ErrSkip) || ok && err != nil && p.conn.TxStatus() == 'I')
+	c.pending = c.pending && (errors.Is(err, driver.ErrSkip) || ok && p.conn.TxStatus() == 'I')
 	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 	}
