@@ -50,7 +50,7 @@ func measure(ctx context.Context, args []string, stdout io.Writer) error {
 	stores := f.String("stores", "mariadb,redis", "servers to start, of mariadb, postgresql or sqlite, redis, redlock, zookeeper and etcd")
 	out := f.String("out", "", "folder for throughput.md, .json and .svg")
 	onlyJSON := f.Bool("json", false, "print nothing but the result as JSON")
-	before := f.String("before", "", "shop of an earlier commit; measures a catalogue of 96 SKUs by each safe strategy alongside its conditional; with -reach, after the other ratios")
+	before := f.String("before", "", "shop of an earlier commit; measures this one alongside it; with -reach, after the other ratios")
 	loadVars(f, &c)
 	crowd := f.Int("crowd", 384, "connections of a second run; 0: neither that nor a third one, of a catalogue")
 	if err := f.Parse(args); err != nil {
