@@ -20,9 +20,8 @@ const keepEvery = time.Second
 const aDuration = "a duration such as 90s, 15m or 1h30m"
 
 // define names the settings that can be changed while instances run. Their defaults are the flags.
-func (n *node) define(c Config) error {
-	var err1, err2, err3, err4 error
-	n.permits, err1 = cluster.Define(n.settings, cluster.Key[int]{
+func (n *node) define(c Config) (err error) {
+	n.permits, err = cluster.Define(n.settings, cluster.Key[int]{
 		Name: "permits", Default: c.Permits, Parse: parsed("permits", "a whole number", strconv.Atoi), Validate: func(p int) error {
 			if c.Permits == 0 && p != 0 {
 				return errors.New("the instances were started with --permits 0, which has no bound")
@@ -30,10 +29,16 @@ func (n *node) define(c Config) error {
 			return within("permits", p, min(c.Permits, 1), 1_000_000)
 		},
 	})
-	n.orderTTL, err2 = cluster.Define(n.settings, cluster.Key[time.Duration]{
+	if err != nil {
+		return err
+	}
+	n.orderTTL, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
 		Name: "order-ttl", Default: c.OrderTTL, Parse: parsed("order-ttl", aDuration, time.ParseDuration), Validate: validOrderTTL,
 	})
-	n.pace, err3 = cluster.Define(n.settings, cluster.Key[time.Duration]{
+	if err != nil {
+		return err
+	}
+	n.pace, err = cluster.Define(n.settings, cluster.Key[time.Duration]{
 		Name: "reconciler-pace", Default: 20 * time.Second, Parse: parsed("reconciler-pace", aDuration, time.ParseDuration), Validate: func(d time.Duration) error {
 			if d < 100*time.Millisecond || d > time.Minute {
 				return fmt.Errorf("reconciler-pace %s: want 100ms to 1m", d)
@@ -41,7 +46,10 @@ func (n *node) define(c Config) error {
 			return nil
 		},
 	})
-	n.logLevel, err4 = cluster.Define(n.settings, cluster.Key[slog.Level]{
+	if err != nil {
+		return err
+	}
+	n.logLevel, err = cluster.Define(n.settings, cluster.Key[slog.Level]{
 		Name: "log-level", Default: c.LogLevel,
 		Parse: func(text string) (l slog.Level, err error) {
 			if l.UnmarshalText([]byte(text)) != nil {
@@ -50,7 +58,7 @@ func (n *node) define(c Config) error {
 			return l, nil
 		},
 	})
-	return errors.Join(err1, err2, err3, err4)
+	return err
 }
 
 // parsed returns parse with an error that names the setting, the text and the form that it wants.

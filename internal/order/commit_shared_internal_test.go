@@ -132,7 +132,7 @@ func TestFewWaitForOthers(t *testing.T) {
 	}
 }
 
-// A batch whose row is locked is committed alone, where it may wait, and keeps nobody. No other transaction may wait for a row, also if no
+// A batch whose row is locked is committed alone, where it may wait, and delays no other order. No other transaction may wait for a row, also if no
 // other order is in it.
 func TestLockedBatchGoesOnAlone(t *testing.T) {
 	for _, sku := range []string{"a", "redis/a", "conditional/a"} {

@@ -24,8 +24,9 @@
 //
 // # Isolation between SKUs
 //
-// Package bulkhead decides which transactions may wait for which rows: payments, restocks, expiries, and orders that are committed
-// alone. Those that write to one SKU use at most a quarter of the connections, or two. They wait for a place before they use a connection. A transaction that writes
+// Package bulkhead decides which transactions may wait for which rows: payments, restocks, expiries, and orders that are
+// committed alone. Those that write to one SKU use at most a quarter of the connections, or two. They wait for a place
+// before they use a connection. A transaction that writes
 // to several SKUs gets all its places at once, and waits in all their queues meanwhile. The last free place of a SKU
 // is for the first waiter. Payments and cancellations go before purchases.
 //
