@@ -199,6 +199,7 @@ func earlier(shop string) (all []comparison) {
 	self("orders/s, 96 SKUs", hot, 1.3, false, perSecond, catalogue)
 	self("orders/s, 96 SKUs", "conditional", 0.95, false, perSecond, catalogue)
 	self("orders/s, one SKU", hot, 0.95, false, perSecond, func(*throughput.Config) {})
+	self("orders/s, one SKU", "conditional", 0.95, false, perSecond, func(*throughput.Config) {})
 	self("orders/s, one SKU, 384 buyers", hot, 0.95, false, perSecond, func(c *throughput.Config) { c.Connections = crowded })
 	self("p50, one connection", "conditional", 1.05, true, median, lonely)
 	self("p50, one connection", hot, 1.05, true, median, lonely)

@@ -140,8 +140,10 @@ func open(ctx context.Context, c Config) (l *lab, err error) {
 	if l.meter, err = newMeter(l.stores, pids); err != nil {
 		return l, err
 	}
-	l.store, err = sqlstore.Open(ctx, sqlstore.Config{URL: l.stores.database, Instance: "lab", Connections: 2})
-	return l, err
+	if l.store, err = sqlstore.Open(ctx, sqlstore.Config{URL: l.stores.database, Instance: "lab", Connections: 2}); err != nil {
+		return l, err
+	}
+	return l, l.store.Migrate(ctx) // an earlier shop may have made the schema
 }
 
 // add makes a variant.

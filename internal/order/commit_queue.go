@@ -53,7 +53,7 @@ var (
 // A stale fencing token or a shortage fails its own lane only. Other faults cost the other lanes little:
 //
 //   - A poison order, a panic, or a key that another instance is storing: the transaction is repeated in halves.
-//   - A row that a foreign transaction keeps locked: 200 ms, once. The orders of that SKU commit alone until the row is free. A basket
+//   - A row that a foreign transaction keeps locked: 40 to 200 ms, once. The orders of that SKU commit alone until the row is free. A basket
 //     gives its leases up first, waits for the row, and asks for them again.
 //   - A lost lease, a stale token, a version conflict, a lost reply to COMMIT: the orders return to their lane and are tried again under new
 //     locks. The store reads first which orders with an unknown outcome exist ([Request].Uncertain).

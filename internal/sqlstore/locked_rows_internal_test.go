@@ -1,30 +1,87 @@
 package sqlstore
 
 import (
+	"errors"
 	"testing"
+	"time"
 
+	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/sqlstore/bulkhead"
 	"example.com/shop/internal/stock"
 )
 
-// A poll returns which rows are free. It waits for none, and sees every write to them.
-func TestLookShowsFreeRowsAndVersions(t *testing.T) {
-	t.Parallel()
+// stocked returns a store with skus.
+func stocked(t *testing.T, skus ...string) *Store {
+	t.Helper()
 	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer s.Close()
+	t.Cleanup(func() { _ = s.Close() })
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	skus := []string{"free", "locked", "written"}
 	for _, sku := range skus {
-		if _, _, err := s.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: "conditional", OnHand: 100}); err != nil {
+		if _, _, err := s.CreateSKU(t.Context(), stock.Level{SKU: sku, Strategy: "conditional", OnHand: 10_000}); err != nil {
 			t.Fatal(err)
 		}
 	}
+	return s
+}
+
+// Where transactions are short, a shared one soon leaves a locked row, and others need not wait for it. The next one waits long
+// again: the row may be in demand, and not locked.
+func TestWaitForRowsFollowsTheTransactions(t *testing.T) {
+	t.Parallel()
+	s := stocked(t, "a", "b")
+	commit := func() error {
+		b := &order.Batch{Bounded: true}
+		r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c"}, TTL: time.Hour}
+		for _, sku := range []string{"a", "b"} {
+			b.Claims = append(b.Claims, stock.Claim{SKU: sku, Update: stock.Conditional})
+			r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: 1})
+		}
+		b.Requests = []*order.Request{r}
+		return errors.Join(s.Commit(t.Context(), b), b.Err)
+	}
+	wait := func() time.Duration { return time.Duration(s.rowWait.Load()) }
+	for n := 0; n == 0 || wait() == longWait; n++ {
+		if err := commit(); err != nil || n == 1000 { // one that takes less than half of longWait is enough
+			t.Fatalf("after %d transactions: %v, %v", n, wait(), err)
+		}
+	}
+	tx := s.db.WithContext(t.Context()).Begin()
+	defer tx.Rollback()
+	if err := tx.Exec("UPDATE skus SET version = version + 1 WHERE sku = 'b'").Error; err != nil {
+		t.Fatal(err)
+	}
+	if err := commit(); !errors.Is(err, order.ErrRowSuspect) || wait() != longWait {
+		t.Errorf("the row is locked: %v, and then %v", err, wait())
+	}
+}
+
+func TestNextWait(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	for _, c := range []struct{ wait, took, want time.Duration }{
+		{longWait, 20 * ms, longWait - longWait/16},
+		{100 * ms, 60 * ms, 120 * ms},
+		{shortWait, ms, shortWait},
+		{shortWait, time.Second, longWait},
+		{slowWait, ms, longWait},
+	} {
+		if d := nextWait(c.wait, c.took); d != c.want {
+			t.Errorf("after a wait of %v at most and %v: %v, want %v", c.wait, c.took, d, c.want)
+		}
+	}
+}
+
+// A poll returns which rows are free. It waits for none, and sees every write to them.
+func TestLookShowsFreeRowsAndVersions(t *testing.T) {
+	t.Parallel()
+	skus := []string{"free", "locked", "written"}
+	s := stocked(t, skus...)
 	look := func() map[string]bulkhead.Sight {
 		t.Helper()
 		seen, err := s.lookAt(t.Context(), skus)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -50,9 +51,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	}
 	s := &Store{
 		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, steps: steps, connect: connect, instance: c.Instance, timers: noTimers{},
-		limits: new(sync.Map), outcomeReads: make(chan struct{}, maxOutcomeReads),
+		limits: new(sync.Map), rowWait: new(atomic.Int64), outcomeReads: make(chan struct{}, maxOutcomeReads),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}
+	s.rowWait.Store(int64(longWait))
 	if d.OneWriter {
 		s.writers = make(chan struct{}, 1)
 	} else {

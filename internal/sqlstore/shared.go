@@ -14,11 +14,12 @@ import (
 )
 
 const (
-	// rowWait is how long a shared transaction waits for rows, and for keys that others store.
-	rowWait = 200 * time.Millisecond
+	// shortWait and longWait are how long a shared transaction waits, at least and at most, for rows and for keys that others
+	// store. Meanwhile all orders of the instance wait for it.
+	shortWait, longWait = 40 * time.Millisecond, 200 * time.Millisecond
 
-	// slowWait is the same when rowWait was over and no row was locked: the server is slow.
-	slowWait = 4 * rowWait
+	// slowWait is the same when the wait was over and no row was locked: the server is slow.
+	slowWait = 4 * longWait
 )
 
 var (
@@ -32,7 +33,7 @@ var (
 // commitShared commits batches that others wait for. It leaves some for later: those whose rows may be locked, and those whose rows
 // or keys stay locked longer than a shared transaction waits.
 func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error {
-	for wait := rowWait; ; {
+	for wait := time.Duration(s.rowWait.Load()); ; {
 		free := slices.DeleteFunc(slices.Clone(batches), func(b *order.Batch) bool {
 			if s.rows.Suspects(skusOfClaims(b)) {
 				b.Err = order.ErrRowSuspect
@@ -42,9 +43,11 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 		if len(free) == 0 {
 			return nil
 		}
+		began := time.Now()
 		err := s.commit(ctx, free, wait)
 		switch {
 		case err == nil:
+			s.rowWait.Store(int64(nextWait(wait, time.Since(began))))
 			return nil
 		case errors.Is(err, errKeyLocked):
 			keyed := func(b *order.Batch) bool {
@@ -53,6 +56,7 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 			some := slices.ContainsFunc(free, keyed)
 			leaveOut(free, order.ErrCommitAlone, func(b *order.Batch) bool { return !some || keyed(b) })
 		case errors.Is(err, errRowsLocked):
+			s.rowWait.Store(int64(longWait))
 			found, err := s.suspect(ctx, free)
 			switch {
 			case err != nil:
@@ -66,6 +70,13 @@ func (s *Store) commitShared(ctx context.Context, batches []*order.Batch) error 
 			return uncertain(free, err)
 		}
 	}
+}
+
+// nextWait returns how long a shared transaction waits for rows after one that took as long as took, and may have waited up to wait.
+// Another instance may have the rows for as long as that, so it is twice as long. It falls slowly, as not every transaction
+// has a row that is in demand.
+func nextWait(wait, took time.Duration) time.Duration {
+	return min(max(2*took, wait-wait/16, shortWait), longWait)
 }
 
 // leaveOut has those of batches committed alone that are meant.

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/trace"
 	"gorm.io/gorm"
@@ -70,6 +71,7 @@ type Store struct {
 	instance     string
 	timers       Scheduler
 	outcomeReads chan struct{} // one token per transaction that looks for the outcome of orders
+	rowWait      *atomic.Int64 // for how long the next shared transaction waits for rows, in ns
 	limits       *sync.Map     // SKU to its purchase limit, which never changes
 	writers      chan struct{} // one token per transaction that may run at once; nil: no limit
 }
