@@ -9,8 +9,8 @@
 //
 // One order, one batch of orders of a SKU, or several batches are one transaction: stock rows in SKU order, then
 // orders, items and ledger. Several batches share statements: one statement locks the rows of all SKUs, and each
-// table then gets one statement. A shared transaction waits for its rows twice as long as one takes, 40 to 200 ms. Then
-// it leaves out the batches whose rows are locked ([order.ErrCommitAlone]).
+// table then gets one statement. A shared transaction waits 40 to 200 ms for its rows, and then leaves out the batches
+// whose rows are locked ([order.ErrCommitAlone]).
 //
 // Any error rolls back the whole transaction, also where the server would roll back only the statement. Deadlocks,
 // snapshot conflicts and a busy database are retried at most five times, with jitter. A lock timeout is not
