@@ -3,6 +3,7 @@ package driver
 import (
 	"cmp"
 	"context"
+	"sync"
 	"time"
 
 	"example.com/shop/internal/dlock"
@@ -10,6 +11,10 @@ import (
 
 // maxUnresolved bounds the memory that an outage can cost. The TTL frees the rest.
 const maxUnresolved = 4096
+
+// maxTTLs is how many TTLs of an outage a Rollback outlasts. If the store executes an attempt after that, the TTL of
+// what it takes adds a tenth to the outage at most.
+const maxTTLs = 10
 
 // Bounds of the calls in flight: for attempts whose last call failed, and for the others.
 const (
@@ -19,11 +24,11 @@ const (
 
 // RollbackConfig is the configuration of a [Rollback].
 type RollbackConfig struct {
-	// TTL is how long the store keeps at most what an attempt took. After that
-	// there is nothing left to release.
+	// TTL is how long the store keeps at most what an attempt took.
 	TTL time.Duration
 
-	// Pause is the time between two calls of Revert for the same attempt. 0 means TTL/20.
+	// Pause is the time between two calls of Revert for the same attempt. 0 means TTL/20. Failed calls are up to four
+	// times as far apart, from start to start.
 	Pause time.Duration
 
 	// Timeout bounds one call of Revert. 0 means TTL/3.
@@ -40,18 +45,28 @@ type RollbackConfig struct {
 // It calls Revert until the store has answered. If that found nothing, it calls Revert once more, because the attempt
 // may still be in the buffers of an abandoned connection. The TTL frees anything that arrives even later. After a
 // failure, calls are less frequent, and leave room for the calls of other attempts: dozens that fail or hang delay no
-// other. A Rollback has a goroutine for each attempt, which ends with the TTL at the latest.
+// other.
+//
+// A paused store executes the attempt when it resumes, so a Rollback continues for ten TTLs. A call that hung for four
+// pauses or longer is repeated at once: the next one is on its way when the store resumes. A Rollback has a goroutine
+// for each attempt, which ends after ten TTLs at the latest.
 type Rollback struct {
 	cfg           RollbackConfig
 	fresh, failed chan struct{} // has an element for each call in flight
 	resolving     Background
+	over          chan struct{} // closed a TTL after Close has been called
+	end           func()
 }
 
 // NewRollback returns a Rollback that has nothing to release.
 func NewRollback(cfg RollbackConfig) *Rollback {
 	cfg.Pause = max(cmp.Or(cfg.Pause, cfg.TTL/20), time.Millisecond)
 	cfg.Timeout = cmp.Or(cfg.Timeout, cfg.TTL/3)
-	return &Rollback{cfg: cfg, fresh: make(chan struct{}, maxFreshCalls), failed: make(chan struct{}, maxFailedCalls)}
+	over := make(chan struct{})
+	return &Rollback{
+		cfg: cfg, fresh: make(chan struct{}, maxFreshCalls), failed: make(chan struct{}, maxFailedCalls),
+		over: over, end: sync.OnceFunc(func() { close(over) }),
+	}
 }
 
 // Add schedules the release of held. It uses the values of ctx, and ignores its end.
@@ -64,21 +79,27 @@ func (u *Rollback) Now(ctx context.Context, held dlock.Held) (found bool, err er
 	return u.cfg.Revert(ctx, held)
 }
 
-// Wait blocks until all has been released or has expired, or ctx ends: then it
-// returns the error of ctx.
-func (u *Rollback) Wait(ctx context.Context) error { return u.resolving.Wait(ctx) }
+// Close blocks until all has been released, or for a TTL and a call, or until ctx ends: then it returns the error of
+// ctx. After that TTL, the Rollback gives up.
+func (u *Rollback) Close(ctx context.Context) error {
+	time.AfterFunc(u.cfg.TTL, u.end)
+	return u.resolving.Wait(ctx)
+}
 
-// resolve calls Revert until held is released, or has expired.
+// resolve calls Revert until held is released.
 func (u *Rollback) resolve(ctx context.Context, held dlock.Held) {
-	ctx, cancel := context.WithTimeout(ctx, u.cfg.TTL)
+	ctx, cancel := context.WithTimeout(ctx, maxTTLs*u.cfg.TTL)
 	defer cancel()
 	looked, failures := false, 0
 	for calls := u.fresh; ; {
 		select {
 		case calls <- struct{}{}:
+		case <-u.over:
+			return
 		case <-ctx.Done():
 			return
 		}
+		began, pause := time.Now(), u.cfg.Pause
 		call, stop := context.WithTimeout(ctx, u.cfg.Timeout)
 		found, err := u.cfg.Revert(call, held)
 		stop()
@@ -86,6 +107,7 @@ func (u *Rollback) resolve(ctx context.Context, held dlock.Held) {
 		switch {
 		case err != nil:
 			calls = u.failed
+			pause = pause<<min(failures, 2) - time.Since(began)
 			failures++
 		case found || looked:
 			return
@@ -94,7 +116,9 @@ func (u *Rollback) resolve(ctx context.Context, held dlock.Held) {
 			looked, failures = true, 0
 		}
 		select {
-		case <-time.After(u.cfg.Pause << min(max(0, failures-1), 3)):
+		case <-time.After(pause):
+		case <-u.over:
+			return
 		case <-ctx.Done():
 			return
 		}

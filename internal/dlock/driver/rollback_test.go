@@ -68,8 +68,8 @@ func TestRollbackRepeatsACallThatFoundNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLedger()
 		u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
-		if err := u.Wait(t.Context()); err != nil {
-			t.Errorf("Wait = %v with nothing to wait for", err)
+		if err := u.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v with nothing to wait for", err)
 		}
 		l.taken["now"] = time.Now()
 		l.taken["soon"] = time.Now().Add(3 * time.Second / 2) // it is on its way when the store is first asked
@@ -81,8 +81,8 @@ func TestRollbackRepeatsACallThatFoundNothing(t *testing.T) {
 		}
 		synctest.Wait()
 		l.set(false) // the store is asked for all of them together, a second from now
-		if err := u.Wait(t.Context()); err != nil {
-			t.Errorf("Wait = %v", err)
+		if err := u.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v", err)
 		}
 		if len(l.taken) > 0 {
 			t.Errorf("left behind: %v", l.taken)
@@ -105,12 +105,12 @@ func TestRollbackOutlastsAnOutage(t *testing.T) {
 		}
 		short, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := u.Wait(short); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Wait = %v while the store is unavailable, want the end of the context", err)
+		if err := u.Close(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Close = %v while the store is unavailable, want the end of the context", err)
 		}
 		l.set(false)
-		if err := u.Wait(t.Context()); err != nil {
-			t.Errorf("Wait = %v", err)
+		if err := u.Close(t.Context()); err != nil {
+			t.Errorf("Close = %v", err)
 		}
 		if len(l.taken) > 0 {
 			t.Errorf("%d left behind", len(l.taken))
@@ -123,24 +123,54 @@ func TestRollbackOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// After the TTL there is nothing left to release, and nobody tries.
-func TestRollbackEndsWithTheTTL(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLedger()
-		u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
-		l.set(true)
-		start := time.Now()
-		u.Add(t.Context(), doubtful("a"))
-		limited, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		if err := u.Wait(limited); err != nil {
-			l.set(false) // or it would try for ever
-			t.Errorf("Wait = %v", err)
-		}
-		if d := time.Since(start); d < 9*time.Second || d > 12*time.Second {
-			t.Errorf("tried for %v, want the TTL", d)
-		}
-	})
+// A paused store executes what it was sent when it resumes. Then it has a call for each attempt, or gets it at once.
+func TestRollbackOutlastsAPauseBeyondTheTTL(t *testing.T) {
+	for _, paused := range []time.Duration{25 * time.Second, 48*time.Second + 500*time.Millisecond, 99 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l, resumed := newLedger(), make(chan struct{})
+			u := driver.NewRollback(driver.RollbackConfig{
+				TTL: 10 * time.Second, Pause: time.Second, Timeout: 4 * time.Second,
+				Revert: func(ctx context.Context, h dlock.Held) (bool, error) {
+					select {
+					case <-resumed:
+					case <-ctx.Done():
+					}
+					return l.revert(ctx, h)
+				},
+			})
+			for i := range 250 {
+				owner := fmt.Sprint(i)
+				l.take(owner)
+				u.Add(t.Context(), doubtful(owner))
+			}
+			time.Sleep(paused)
+			close(resumed)
+			synctest.Wait()
+			if n := l.left(); n > 0 {
+				t.Errorf("%d left behind after a pause of %v", n, paused)
+			}
+		})
+	}
+}
+
+// A store that is gone costs no calls for ever, and Close only a TTL.
+func TestRollbackGivesUp(t *testing.T) {
+	for closed, ended := range map[time.Duration]time.Duration{0: 10 * time.Second, 50 * time.Second: time.Minute, 95 * time.Second: 100 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newLedger()
+			u := driver.NewRollback(driver.RollbackConfig{TTL: 10 * time.Second, Pause: time.Second, Revert: l.revert})
+			l.set(true)
+			start := time.Now()
+			u.Add(t.Context(), doubtful("a"))
+			time.Sleep(closed)
+			if err := u.Close(t.Context()); err != nil {
+				t.Errorf("Close = %v", err)
+			}
+			if d := time.Since(start); d != ended {
+				t.Errorf("tried for %v, want %v", d, ended)
+			}
+		})
+	}
 }
 
 // Attempts whose calls fail or hang, more than may be repeated at once, delay no attempt that comes later.
@@ -182,7 +212,7 @@ func TestRollbackIsNotDelayedByOtherCalls(t *testing.T) {
 			if n := l.left(); n > 0 {
 				t.Errorf("%s: %d wait for it", name, n)
 			}
-			if err := u.Wait(t.Context()); err != nil {
+			if err := u.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

@@ -61,7 +61,7 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and ends the watches. It revokes the leases of etcd,
-// also the idle ones. It waits until these leases and every uncertain acquisition have been released, or their TTL has
+// also the idle ones. It waits until these leases and every uncertain acquisition have been released, or a TTL has
 // passed. If ctx ends first, Close returns the error of ctx, and the rest expires by its TTL. Later acquisitions are
 // lost at once.
 func (l *Locker) Close(ctx context.Context) error { return l.s.close(ctx) }

@@ -48,7 +48,7 @@ func newStore(cli *clientv3.Client, cfg Config) *store {
 func (s *store) close(ctx context.Context) error {
 	s.renewer.Shut()
 	s.pool.close()
-	return errors.Join(s.notifier.close(ctx), s.rollback.Wait(ctx))
+	return errors.Join(s.notifier.close(ctx), s.rollback.Close(ctx))
 }
 
 // fallbackPoll is the longest pause of a waiter between two polls.

@@ -50,9 +50,9 @@ func NewCond(l *Locker, name string) (*Cond, error) {
 	return c, nil
 }
 
-// Close waits until every wait with an unknown outcome has been rolled back, or Redis has forgotten it. If ctx ends
-// before, Close returns the error of ctx.
-func (c *Cond) Close(ctx context.Context) error { return c.rollback.Wait(ctx) }
+// Close waits until every wait with an unknown outcome has been rolled back, or a TTL has passed. If ctx ends before,
+// Close returns the error of ctx.
+func (c *Cond) Close(ctx context.Context) error { return c.rollback.Close(ctx) }
 
 // Signal implements [dlock.Cond].
 func (c *Cond) Signal(ctx context.Context, lease *dlock.Lease) error { return c.wake(ctx, lease, 1) }

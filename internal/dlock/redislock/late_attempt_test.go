@@ -13,6 +13,8 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/redislock"
+	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -61,6 +63,39 @@ func TestAttemptThatArrivesAfterItsRollback(t *testing.T) {
 		}
 		if held := get(t, rdb, lockKey(key)); held != "" && time.Since(start) < ttl {
 			t.Errorf("after Close the lock is held by %q, whom nobody knows", held)
+		}
+	})
+}
+
+// TestAttemptOnAPausedServerIsRolledBackWhenItResumes pauses the server for longer than the TTL. It executes the attempt
+// when it resumes, long after the attempt has failed.
+func TestAttemptOnAPausedServerIsRolledBackWhenItResumes(t *testing.T) {
+	t.Parallel()
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		rdb, key := redistest.Client(t, server.URL()), rand.Text()
+		l := configured(t, rdb, redislock.Config{TTL: ttl, Timeout: ttl / 10})
+		load(t, l)
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := l.TryAcquire(t.Context(), key); !errors.Is(err, dlock.ErrUncertain) {
+			t.Fatalf("TryAcquire = %v, want ErrUncertain", err)
+		}
+		<-time.After(3 * ttl / 2)
+		if err := server.Resume(); err != nil {
+			t.Fatal(err)
+		}
+		admin := redistest.Client(t, server.URL())
+		testbedtest.Eventually(t, "the attempt, and its end", func() bool {
+			return get(t, admin, fenceKey(key)) != "" && get(t, admin, lockKey(key)) == ""
+		})
+		stats, err := admin.InfoMap(t.Context(), "stats").Result()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := stats["Stats"]["expired_keys"]; n != "0" {
+			t.Errorf("%s keys have expired, want 0: the lock was held for its TTL by an owner that had given up", n)
 		}
 	})
 }

@@ -82,8 +82,8 @@ func (l *Locker) TryAcquire(ctx context.Context, key string) (*dlock.Lease, erro
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it ends the subscriptions, and
-// waits until every uncertain acquisition has been released, or its TTL has passed. If ctx ends first, Close returns
+// waits until every uncertain acquisition has been released, or a TTL has passed. If ctx ends first, Close returns
 // the error of ctx, and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
-	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Wait(ctx))
+	return errors.Join(l.renewer.Close(ctx), l.notifier.Close(ctx), l.rollback.Close(ctx))
 }

@@ -56,6 +56,6 @@ func New(rdb redis.UniversalClient, cfg Config) (*RW, error) {
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every uncertain
-// acquisition has been released, or its TTL has passed. If ctx ends first, Close returns the error of ctx, and the rest
+// acquisition has been released, or a TTL has passed. If ctx ends first, Close returns the error of ctx, and the rest
 // expires by its TTL.
 func (l *RW) Close(ctx context.Context) error { return l.permits.Close(ctx) }

@@ -158,10 +158,10 @@ func (s *Semaphore) Resize(ctx context.Context, key string, permits int) error {
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every uncertain
-// acquisition has been released, or its TTL has passed. If ctx ends first, Close returns the error of ctx, and the rest
+// acquisition has been released, or a TTL has passed. If ctx ends first, Close returns the error of ctx, and the rest
 // expires by its TTL. Close ends the subscription, so remaining waiters only poll.
 func (s *Semaphore) Close(ctx context.Context) error {
-	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Wait(ctx))
+	return errors.Join(s.renewer.Close(ctx), s.notifier.Close(ctx), s.rollback.Close(ctx))
 }
 
 // waiterTTL is how long the store keeps a waiter that sends no request. It keeps a notified grant that is not renewed half as

@@ -87,9 +87,9 @@
 // # Unknown outcomes
 //
 // A call without a reply may have been executed. Its grant is released by owner, per server, until that server has
-// responded, twice if nothing was found, or the TTL has passed ([driver.Rollback]). Close waits for that. Acquire and
-// TryAcquire return [dlock.ErrUncertain] if missing replies prevented a majority. A waiter continues until no majority
-// has responded for a TTL.
+// responded, twice if nothing was found, or ten TTLs have passed ([driver.Rollback]). Close waits for a TTL of that.
+// Acquire and TryAcquire return [dlock.ErrUncertain] if missing replies prevented a majority. A waiter continues until
+// no majority has responded for a TTL.
 //
 // # Clients
 //

@@ -68,7 +68,7 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 	for _, rdb := range servers {
 		n := &node{rdb: rdb, limit: cfg.Timeout}
 		n.rollback = driver.NewRollback(driver.RollbackConfig{
-			TTL: cfg.TTL, Pause: cfg.Timeout / 2, Timeout: 2 * cfg.Timeout,
+			TTL: cfg.TTL, Pause: cfg.Timeout / 4, Timeout: 2 * cfg.Timeout,
 			Revert: func(ctx context.Context, h dlock.Held) (bool, error) { return l.revert(ctx, n, h) },
 		})
 		l.nodes = append(l.nodes, n)
@@ -115,12 +115,13 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. Then it waits until every call to a
-// server has ended and every uncertain attempt has been released, or its TTL has passed. If ctx ends first, Close
+// server has ended and every uncertain attempt has been released, or a TTL has passed. If ctx ends first, Close
 // returns the error of ctx, and the rest expires by its TTL.
 func (l *Locker) Close(ctx context.Context) error {
 	err := errors.Join(l.renewer.Close(ctx), l.background.Wait(ctx))
-	for _, n := range l.nodes {
-		err = errors.Join(err, n.rollback.Wait(ctx))
+	closed := ask(l, func(n *node) (any, error) { return nil, n.rollback.Close(ctx) })
+	for range l.nodes {
+		err = errors.Join(err, (<-closed).err)
 	}
 	return err
 }

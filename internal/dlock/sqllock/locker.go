@@ -94,10 +94,10 @@ func (l *Locker) AcquireAll(ctx context.Context, keys []string) (*dlock.Lease, e
 }
 
 // Close ends all leases as lost, with the reason [dlock.Closed], and releases them. It waits until they and every
-// uncertain acquisition have been released, or their TTL has passed. If ctx ends first, Close returns the error of ctx,
+// uncertain acquisition have been released, or a TTL has passed. If ctx ends first, Close returns the error of ctx,
 // and the rest expires by its TTL. Later acquisitions are lost at once.
 func (l *Locker) Close(ctx context.Context) error {
-	return errors.Join(l.renewer.Close(ctx), l.rollback.Wait(ctx))
+	return errors.Join(l.renewer.Close(ctx), l.rollback.Close(ctx))
 }
 
 // maxKey is the size of the column.
