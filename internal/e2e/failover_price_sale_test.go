@@ -33,7 +33,7 @@ type priced struct {
 // sale is a placed order.
 type sale struct {
 	at       time.Time
-	instance int
+	instance string
 }
 
 // newPriced starts a shop. It has every lock service that the strategies need.
@@ -95,9 +95,10 @@ func (s *priced) instance(i int) *instance {
 func (s *priced) signal(sig syscall.Signal) { s.instance(0).signal(s.t, sig) }
 
 // buy orders until ctx ends, also when it is refused.
-func (s *priced) buy(ctx context.Context, url func() string, instance int, strategy, sku string) {
+func (s *priced) buy(ctx context.Context, url func() string, strategy, sku string) {
 	for ctx.Err() == nil {
-		if a := purchase(ctx, s.client, url(), sku); a.status != http.StatusCreated {
+		a := purchase(ctx, s.client, url(), sku)
+		if a.status != http.StatusCreated {
 			select {
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
@@ -105,7 +106,7 @@ func (s *priced) buy(ctx context.Context, url func() string, instance int, strat
 			continue
 		}
 		s.mu.Lock()
-		s.placed[strategy] = append(s.placed[strategy], sale{time.Now(), instance})
+		s.placed[strategy] = append(s.placed[strategy], sale{time.Now(), a.header.Get("X-Instance-Id")})
 		s.mu.Unlock()
 	}
 }
@@ -115,7 +116,7 @@ func (s *priced) sell(strategies []string) (stop func()) {
 	s.t.Helper()
 	return s.crowd(strategies, func(ctx context.Context, strategy string, buyer int) {
 		i := buyer % len(s.fleet)
-		s.buy(ctx, func() string { return s.instance(i).url }, i, strategy, strategy)
+		s.buy(ctx, func() string { return s.instance(i).url }, strategy, strategy)
 	})
 }
 
@@ -123,7 +124,7 @@ func (s *priced) sell(strategies []string) (stop func()) {
 func (s *priced) sellThrough(url string, strategies []string) (stop func()) {
 	s.t.Helper()
 	return s.crowd(strategies, func(ctx context.Context, strategy string, buyer int) {
-		s.buy(ctx, func() string { return url }, 0, strategy, fmt.Sprint(strategy, "-", buyer))
+		s.buy(ctx, func() string { return url }, strategy, fmt.Sprint(strategy, "-", buyer))
 	})
 }
 
@@ -156,20 +157,20 @@ func (s *priced) offer(sku, strategy string) {
 }
 
 // sold waits until each instance has sold ten units by each strategy since then.
-func (s *priced) sold(strategies []string, since time.Time, instances int) {
+func (s *priced) sold(strategies []string, since time.Time) {
 	s.t.Helper()
 	testbedtest.Eventually(s.t, fmt.Sprint(strategies, " are sold"), func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, strategy := range strategies {
-			n := make([]int, instances)
+			n := map[string]int{}
 			for _, sale := range slices.Backward(s.placed[strategy]) {
 				if sale.at.Before(since) {
 					break
 				}
 				n[sale.instance]++
 			}
-			if slices.Min(n) < 10 {
+			if min(n["shop-0"], n["shop-1"]) < 10 {
 				return false
 			}
 		}
@@ -186,9 +187,9 @@ type fault struct {
 
 // price returns for each strategy the longest time without a placed order from a fault until orders are placed again
 // after its end.
-func (s *priced) price(strategies []string, instances int, f fault) map[string]time.Duration {
+func (s *priced) price(strategies []string, f fault) map[string]time.Duration {
 	s.t.Helper()
-	s.sold(strategies, time.Now(), instances)
+	s.sold(strategies, time.Now())
 	s.mu.Lock()
 	clear(s.placed)
 	s.mu.Unlock()
@@ -196,7 +197,7 @@ func (s *priced) price(strategies []string, instances int, f fault) map[string]t
 	f.begin()
 	<-time.After(f.lasts)
 	f.mend()
-	s.sold(strategies, time.Now(), instances)
+	s.sold(strategies, time.Now())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	prices := map[string]time.Duration{}
