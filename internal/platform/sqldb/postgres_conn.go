@@ -140,11 +140,14 @@ func (c *postgresConn) run(ctx context.Context, query string, args []driver.Name
 	return results, err
 }
 
-// ExecContext implements [driver.ExecerContext].
+// ExecContext implements [driver.ExecerContext]. If a script has committed the transaction, its COMMIT is not sent again.
 func (c *postgresConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	commit := query == "COMMIT"
+	script, commit := strings.CutSuffix(query, "COMMIT")
+	if commit && script == "" && c.IsValid() {
+		return driver.RowsAffected(0), nil
+	}
 	if commit { // a COMMIT that the server ends while it waits for its standby succeeds
-		query = "SET LOCAL statement_timeout = 0; COMMIT"
+		query = script + "SET LOCAL statement_timeout = 0; COMMIT"
 	}
 	results, err := c.run(ctx, query, args)
 	var changed int64
