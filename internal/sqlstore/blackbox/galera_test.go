@@ -45,7 +45,9 @@ func TestPlacedOrdersAreStoredByThreeGaleraNodes(t *testing.T) {
 			t.Errorf("%s: %d placed and %d unknown: %+v %q", name, n, unknown, a, a.Broken())
 		}
 	}
-	purgeDuringASale(t, urls...)
+	if !t.Failed() { // a purge of books that are wrong may never end
+		purgeDuringASale(t, urls...)
+	}
 }
 
 // sellAtAll has eight buyers at each store, who place orders of one unit until there were so many attempts. It returns the
