@@ -89,9 +89,6 @@ func (t *transaction) store(tx *gorm.DB) error {
 		last := len(t.end.texts) - 1
 		t.end.texts[last] = t.within(t.end.texts[last])
 	}
-	if t.engine.ScriptsCommit {
-		return t.inTime(t.runToCommit(tx, &t.end), errKeyLocked)
-	}
 	return t.inTime(t.run(tx, &t.end), errKeyLocked)
 }
 

@@ -35,18 +35,12 @@ var errHeld = fmt.Errorf("sqlstore: another transaction has the order: %w", stoc
 // and is not tried again: only the caller knows how to find out.
 func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 	return s.writing(ctx, func() error {
-		ready, sent := false, (*sentError)(nil)
+		ready := false
 		err := s.db.WithContext(ctx).Transaction(func(tx *gorm.DB) error {
 			err := fn(tx)
-			if sent, ready = errors.AsType[*sentError](err); ready {
-				return sent.err
-			}
 			ready = err == nil
 			return err
 		})
-		if sent != nil { // whatever database/sql says of a second COMMIT: ctx may have ended
-			err = sent.err
-		}
 		switch {
 		case !ready, err == nil:
 			return err
@@ -107,6 +101,18 @@ func (s *Store) retrying(ctx context.Context, f func() error) error {
 func passing(err error) bool {
 	return !errors.Is(err, order.ErrOutcomeUnknown) && !sqldb.Is(err, sqldb.RowLocked) && (sqldb.Transient(err) || sqldb.Broken(err))
 }
+
+// commitError says that the database did not confirm a COMMIT. It matches [order.ErrOutcomeUnknown].
+type commitError struct{ err error }
+
+// Error implements error.
+func (e *commitError) Error() string { return order.ErrOutcomeUnknown.Error() + ": " + e.err.Error() }
+
+// Is makes the error match [order.ErrOutcomeUnknown].
+func (e *commitError) Is(target error) bool { return target == order.ErrOutcomeUnknown }
+
+// Unwrap returns the error of the database.
+func (e *commitError) Unwrap() error { return e.err }
 
 // translate gives err a name that callers know. Errors that come from a broken or overloaded database leave nothing behind.
 func (s *Store) translate(ctx context.Context, err error) error {

@@ -60,7 +60,6 @@ type Engine struct {
 // Facts are what code asks about an engine.
 type Facts struct {
 	Scripts              bool // several statements may share a round trip, and are one transaction with it
-	ScriptsCommit        bool // they may end with COMMIT: that of database/sql sends nothing then
 	LocksReachAllWriters bool // a row lock keeps every other writer out, wherever it is connected
 	OneWriter            bool // only one transaction writes at a time, so rows are not locked
 	Returning            bool // INSERT and UPDATE can return columns; otherwise LAST_INSERT_ID does

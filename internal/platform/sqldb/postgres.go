@@ -19,7 +19,7 @@ func PostgreSQL() *Engine {
 	return &Engine{
 		Name: "postgresql", Dialect: "postgresql",
 		Facts: Facts{
-			Scripts: true, ScriptsCommit: true, LocksReachAllWriters: true, Returning: true, RowValues: true,
+			Scripts: true, LocksReachAllWriters: true, Returning: true, RowValues: true,
 			LocksAsStored: true, LocksPassInserts: true,
 			Connections: 32, InsertRows: 200, Idle: time.Minute,
 		},

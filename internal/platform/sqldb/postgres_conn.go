@@ -140,14 +140,11 @@ func (c *postgresConn) run(ctx context.Context, query string, args []driver.Name
 	return results, err
 }
 
-// ExecContext implements [driver.ExecerContext]. If a script has committed the transaction, its COMMIT is not sent again.
+// ExecContext implements [driver.ExecerContext].
 func (c *postgresConn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	script, commit := strings.CutSuffix(query, "COMMIT")
-	if commit && script == "" && c.IsValid() {
-		return driver.RowsAffected(0), nil
-	}
+	commit := query == "COMMIT"
 	if commit { // a COMMIT that the server ends while it waits for its standby succeeds
-		query = script + "SET LOCAL statement_timeout = 0; COMMIT"
+		query = "SET LOCAL statement_timeout = 0; COMMIT"
 	}
 	results, err := c.run(ctx, query, args)
 	var changed int64

@@ -215,37 +215,6 @@ func TestUnreadableStatementOfPostgreSQL(t *testing.T) {
 	}
 }
 
-// A script may end with COMMIT, and that of database/sql succeeds then. Nothing is stored of a script that fails before.
-func TestScriptsThatCommitOnPostgreSQL(t *testing.T) {
-	t.Parallel()
-	db, _ := postgres(t, testbedtest.Postgres(t))
-	ctx := t.Context()
-	if _, err := db.ExecContext(ctx, "CREATE TABLE once (n INT PRIMARY KEY)"); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		script string
-		class  sqldb.Class
-	}{
-		{"INSERT INTO once VALUES (1); COMMIT", sqldb.None},
-		{"INSERT INTO once VALUES (2); INSERT INTO once VALUES (1); COMMIT", sqldb.Duplicate},
-	} {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = tx.ExecContext(ctx, c.script)
-		failed := err != nil
-		if second := tx.Commit(); failed != (c.class != sqldb.None) || sqldb.Classify(err) != c.class || sqldb.Unchanged(second) != failed {
-			t.Errorf("%s: %v, and then COMMIT: %v", c.script, err, second)
-		}
-	}
-	n := -1
-	if err := db.QueryRowContext(ctx, "SELECT SUM(n) FROM once").Scan(&n); err != nil || n != 1 {
-		t.Errorf("%d is stored of a transaction and one that failed, %v", n, err)
-	}
-}
-
 // A COMMIT whose transaction was rolled back fails. Without a standby that must have it, a COMMIT has an unknown outcome, also if the
 // server ends its session, and nothing else ends its wait.
 func TestCommitsOfPostgreSQL(t *testing.T) {
@@ -281,11 +250,6 @@ func TestCommitsOfPostgreSQL(t *testing.T) {
 	})
 	if err := begin("INSERT INTO t VALUES (1)").Commit(); sqldb.Classify(err) != sqldb.Lost {
 		t.Errorf("COMMIT without a standby: %v", err)
-	}
-	if script, err := db.BeginTx(ctx, nil); err != nil {
-		t.Error(err)
-	} else if _, err := script.ExecContext(ctx, "SET LOCAL statement_timeout = 1000; INSERT INTO t VALUES (3); COMMIT"); sqldb.Classify(err) != sqldb.Lost {
-		t.Errorf("a script that commits without a standby: %v", err) // and no Late, by which it would be rolled back
 	}
 	n := -1
 	if err := db.QueryRowContext(ctx, "SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
