@@ -2,8 +2,12 @@ package sqlstore
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"gorm.io/gorm"
 
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -12,7 +16,7 @@ import (
 )
 
 // stocked returns a store with skus.
-func stocked(t *testing.T, skus ...string) *Store {
+func stocked(t testing.TB, skus ...string) *Store {
 	t.Helper()
 	s, err := Open(t.Context(), Config{URL: testbedtest.Database(t)})
 	if err != nil {
@@ -30,35 +34,47 @@ func stocked(t *testing.T, skus ...string) *Store {
 	return s
 }
 
-// Where transactions are short, a shared one soon leaves a locked row, and others need not wait for it. The next one waits long
-// again: the row may be in demand, and not locked.
+// Where transactions are short, a shared one gives a locked row less time, as others wait for it. The next one waits long again: the row
+// may be in demand, and not locked.
 func TestWaitForRowsFollowsTheTransactions(t *testing.T) {
 	t.Parallel()
-	s := stocked(t, "a", "b")
-	commit := func() error {
-		b := &order.Batch{Bounded: true}
-		r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c"}, TTL: time.Hour}
-		for _, sku := range []string{"a", "b"} {
-			b.Claims = append(b.Claims, stock.Claim{SKU: sku, Update: stock.Conditional})
-			r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: 1})
+	testbedtest.Steady(t, func(t testing.TB) {
+		s := stocked(t, "a", "b")
+		used := ""
+		err := s.db.Callback().Row().Before("gorm:row").Register("test:wait", func(tx *gorm.DB) {
+			if _, limit, ok := strings.Cut(tx.Statement.SQL.String(), "max_statement_time = "); ok {
+				used, _, _ = strings.Cut(limit, " ")
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
 		}
-		b.Requests = []*order.Request{r}
-		return errors.Join(s.Commit(t.Context(), b), b.Err)
-	}
-	wait := func() time.Duration { return time.Duration(s.rowWait.Load()) }
-	for n := 0; n == 0 || wait() == longWait; n++ {
-		if err := commit(); err != nil || n == 1000 { // one that takes less than half of longWait is enough
-			t.Fatalf("after %d transactions: %v, %v", n, wait(), err)
+		commit := func() error {
+			b := &order.Batch{Bounded: true}
+			r := &order.Request{Order: order.Order{ID: order.NewID(), CustomerID: "c"}, TTL: time.Hour}
+			for _, sku := range []string{"a", "b"} {
+				b.Claims = append(b.Claims, stock.Claim{SKU: sku, Update: stock.Conditional})
+				r.Order.Items = append(r.Order.Items, order.Item{SKU: sku, Quantity: 1})
+			}
+			b.Requests = []*order.Request{r}
+			return errors.Join(s.Commit(t.Context(), b), b.Err)
 		}
-	}
-	tx := s.db.WithContext(t.Context()).Begin()
-	defer tx.Rollback()
-	if err := tx.Exec("UPDATE skus SET version = version + 1 WHERE sku = 'b'").Error; err != nil {
-		t.Fatal(err)
-	}
-	if err := commit(); !errors.Is(err, order.ErrRowSuspect) || wait() != longWait {
-		t.Errorf("the row is locked: %v, and then %v", err, wait())
-	}
+		wait := func() time.Duration { return time.Duration(s.rowWait.Load()) }
+		for n := 0; n == 0 || wait() == longWait; n++ {
+			if err := commit(); err != nil || n == 1000 { // one that takes less than half of longWait is enough
+				t.Fatalf("after %d transactions: %v, %v", n, wait(), err)
+			}
+		}
+		tx := s.db.WithContext(t.Context()).Begin()
+		defer tx.Rollback()
+		if err := tx.Exec("UPDATE skus SET version = version + 1 WHERE sku = 'b'").Error; err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("%.3f", wait().Seconds())
+		if err := commit(); !errors.Is(err, order.ErrRowSuspect) || used != want || wait() != longWait {
+			t.Errorf("the row is locked: %v after %s s, want %s, and then %v", err, used, want, wait())
+		}
+	})
 }
 
 func TestNextWait(t *testing.T) {
