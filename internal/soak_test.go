@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -62,13 +63,25 @@ func TestSoakIsResumed(t *testing.T) {
 	if last, _ := soak(0); len(last) != 1 {
 		t.Errorf("after a commit of texts: %q, want the one that failed", last)
 	}
+	for name, want := range map[string]string{
+		"order/ordertest/ordertest_test.go": "./internal/order/...",
+		"e2e/webhook_test.go":           "^(TestWebhook",
+		"e2e/fixture_test.go":           "./internal/e2e", // no group has it alone
+	} {
+		in(t, dir, "echo >> internal/"+name+" && "+commit)
+		some, _ := soak(0)
+		ofE2E := len(slices.DeleteFunc(slices.Clone(some), func(s string) bool { return !strings.Contains(s, "/e2e ") }))
+		if text := strings.Join(some, "\n"); !strings.Contains(text, want) || !strings.Contains(text, "faults") || ofE2E < 10 && len(some) != 2 {
+			t.Errorf("after a change of a test, %s: %q", name, some)
+		}
+	}
 	for _, text := range []string{"# more\n", "# and more\n"} {
 		write("Makefile", makefile+text)
 		if all, _ := soak(0); len(all) != len(first) {
 			t.Errorf("%d groups after a change, want %d", len(all), len(first))
 		}
 	}
-	if _, out := soak(1, "order"); !strings.Contains(out, "soak: not passed at ") {
+	if _, out := soak(1, "order"); !strings.Contains(out, "soak: not passed for the files of ") {
 		t.Errorf("one group of changes: %s", out)
 	}
 	write("Makefile", makefile)
