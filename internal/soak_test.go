@@ -65,8 +65,8 @@ func TestSoakIsResumed(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"order/ordertest/ordertest_test.go": "./internal/order/...",
-		"e2e/webhook_test.go":           "^(TestWebhook",
-		"e2e/fixture_test.go":           "./internal/e2e", // no group has it alone
+		"e2e/webhook_test.go":               "^(TestWebhook",
+		"e2e/fixture_test.go":               "./internal/e2e", // no group has it alone
 	} {
 		in(t, dir, "echo >> internal/"+name+" && "+commit)
 		some, _ := soak(0)

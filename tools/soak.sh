@@ -5,8 +5,8 @@
 #
 # A group is a folder of internal (dlock), the tests of internal/e2e whose files begin with a word (e2e/sale), bench, or
 # faults, which plants the faults of tools/faults. Without names it is all of them. A group that has passed is not run again
-# until a file is changed that can change its result: any but docs, and the tests of other groups. So the page can be committed
-# in between, and a mended test repeats its own group, and faults.
+# until a file is changed that can change its result: any but docs, this tool and the tests of other groups. So the page can be
+# committed in between, and a mended test repeats its own group, and faults.
 #
 # Exit code: 0 if all groups have passed for the present files, 1 if not, 2 for a group that does not exist.
 set -euo pipefail
@@ -47,10 +47,10 @@ run() {
 	esac
 }
 
-# others GROUP: pathspecs without docs, and without the tests of other groups.
+# others GROUP: pathspecs without docs, this tool, and the tests of other groups.
 others() {
 	local group
-	echo . ':!docs'
+	echo . ':!docs' ':!tools/soak.sh' ':!internal/soak_test.go'
 	[ "$1" = faults ] || for group in $all; do
 		case $group in
 			"$1" | faults) ;;
