@@ -87,7 +87,7 @@ soak-group:
 	$(GOTEST) -p 2 -parallel $(or $(PARALLEL),4) $(if $(RUN),-run '$(RUN)') $(if $(SKIP),-skip '$(SKIP)') $(PACKAGES)
 
 # Tests of sales on engines with several servers, and servers that are newer than those of Debian, in their place.
-ENGINES     := TestSaleOnThreeServers
+ENGINES     := TestSaleOnThreeServers TestSaleOnTwoShardsOfVitess
 NEWER_REDIS := redis-8 valkey-9
 NEWER_SQL   := mysql-9 mariadb-11.8 postgresql-17
 NEWER       := $(CURDIR)/.bin/servers
@@ -96,8 +96,8 @@ IN_SQL      := ./internal/sqlstore/blackbox ./internal/timeout/sqltimers ./inter
 NOT_MYSQL   := Galera|TestSwitchOverBehindOneAddress|TestServerSettingsDoNotMatter
 
 .PHONY: engines engines-sql engines-redis
-engines: servers ## Sell on each engine while its servers fail, and write the table; run the suites on newer servers; takes a quarter of an hour.
-	tools/newer-servers.sh $(NEWER_REDIS) $(NEWER_SQL)
+engines: servers ## Sell on each engine while its servers fail, and write the table; run the suites on newer servers; takes half an hour, and ten minutes more to build Vitess.
+	tools/newer-servers.sh $(NEWER_REDIS) $(NEWER_SQL) vitess
 	$(MAKE) engines-sql
 	$(MAKE) engines-redis
 	for each in $(ENGINES); do SHOP_TEST_SOAK=1 SHOP_TEST_REQUIRE=1 $(MAKE) soak-group PACKAGES=./internal/e2e RUN="^$$each\$$$$" || exit 1; done

@@ -63,18 +63,7 @@ func TestSoakIsResumed(t *testing.T) {
 	if last, _ := soak(0); len(last) != 1 {
 		t.Errorf("after a commit of texts: %q, want the one that failed", last)
 	}
-	for name, want := range map[string]string{
-		"order/ordertest/ordertest_test.go": "./internal/order/...",
-		"e2e/webhook_test.go":               "^(TestWebhook",
-		"e2e/fixture_test.go":               "./internal/e2e", // no group has it alone
-	} {
-		in(t, dir, "echo >> internal/"+name+" && "+commit)
-		some, _ := soak(0)
-		ofE2E := len(slices.DeleteFunc(slices.Clone(some), func(s string) bool { return !strings.Contains(s, "/e2e ") }))
-		if text := strings.Join(some, "\n"); !strings.Contains(text, want) || !strings.Contains(text, "faults") || ofE2E < 10 && len(some) != 2 {
-			t.Errorf("after a change of a test, %s: %q", name, some)
-		}
-	}
+	repeatedAfterATest(t, dir, commit, soak)
 	for _, text := range []string{"# more\n", "# and more\n"} {
 		write("Makefile", makefile+text)
 		if all, _ := soak(0); len(all) != len(first) {
@@ -94,5 +83,22 @@ func TestSoakIsResumed(t *testing.T) {
 	write("internal/order/new.go", "package order\n")
 	if all, _ := soak(0); len(all) != len(first) {
 		t.Errorf("%d groups with a new file, want %d", len(all), len(first))
+	}
+}
+
+// repeatedAfterATest changes tests, each of which repeats its group and the faults; one that no group has alone repeats all of e2e.
+func repeatedAfterATest(t *testing.T, dir, commit string, soak func(int, ...string) ([]string, string)) {
+	t.Helper()
+	for name, want := range map[string]string{
+		"order/ordertest/ordertest_test.go": "./internal/order/...",
+		"e2e/webhook_test.go":               "^(TestWebhook",
+		"e2e/fixture_test.go":               "./internal/e2e", // no group has it alone
+	} {
+		in(t, dir, "echo >> internal/"+name+" && "+commit)
+		some, _ := soak(0)
+		ofE2E := len(slices.DeleteFunc(slices.Clone(some), func(s string) bool { return !strings.Contains(s, "/e2e ") }))
+		if text := strings.Join(some, "\n"); !strings.Contains(text, want) || !strings.Contains(text, "faults") || ofE2E < 10 && len(some) != 2 {
+			t.Errorf("after a change of a test, %s: %q", name, some)
+		}
 	}
 }

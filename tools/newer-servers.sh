@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Unpacks a server that is newer than that of this Debian into .bin/servers/NAME, with the libraries that it needs, and
-# installs nothing. The archive is the one that apt has, and apt checks its signatures.
+# installs nothing. The archive is the one that apt has, and apt checks its signatures. Vitess is built from its module, which takes
+# ten minutes.
 #
 #   tools/newer-servers.sh NAME...
 #
@@ -21,7 +22,8 @@ describe() {
 			programs=(usr/sbin/mariadbd=mariadbd usr/bin/mariadb-install-db=mariadb-install-db) ;;
 		mysql-9) suite=sid package=mysql-server-core programs=(usr/sbin/mysqld=mariadbd)
 			more=("--basedir=$usr" "--lc-messages-dir=$usr/share/mysql" "--plugin-dir=$usr/lib/mysql/plugin" --secure-file-priv=NULL --mysqlx=OFF) ;;
-		*) echo "unknown server $1: there are redis-8, valkey-9, postgresql-17, mariadb-11.8 and mysql-9" >&2; exit 2 ;;
+		vitess) programs=(vtcombo=vtcombo) ;;
+		*) echo "unknown server $1: there are redis-8, valkey-9, postgresql-17, mariadb-11.8, mysql-9 and vitess" >&2; exit 2 ;;
 	esac
 }
 
@@ -56,11 +58,35 @@ apt_of() {
 		{ tail -n 5 "$folder/log" >&2; echo "apt-get failed" >&2; return 1; }
 }
 
+# vitess FOLDER: build vtcombo. It refuses to run as root, so in a namespace of its own the user has another number, and the same rights.
+vitess() {
+	local module=vitess.io/vitess@v0.24.4 sum=h1:fjIFc28fGYF6Bxu4heHsKvx+huPbA4NmIeLJL4clbc8= source
+	source=$(go mod download -json "$module")
+	grep -qF "\"Sum\": \"$sum\"" <<<"$source" || { echo "$module has another sum than $sum" >&2; return 1; }
+	source=$(sed -n 's/.*"Dir": "\(.*\)",*$/\1/p' <<<"$source")
+	mkdir -p "$1/root"
+	install -m 644 "$source/go.mod" "$1/root/build.mod"
+	install -m 644 "$source/go.sum" "$1/root/build.sum"
+	(cd "$source" && go build -modfile="$1/root/build.mod" -o "$1/root/vtcombo" ./go/cmd/vtcombo)
+	cat >"$1/vtcombo" <<-END
+		#!/bin/sh
+		[ "\$(id -u)" != 0 ] || exec unshare --user --map-user=1000 "$1/root/vtcombo" "\$@"
+		exec "$1/root/vtcombo" "\$@"
+	END
+	chmod +x "$1/vtcombo"
+}
+
 # fetch NAME
 fetch() {
 	local folder=$PWD/.bin/servers/$1 work root site key=/usr/share/keyrings/debian-archive-keyring.gpg
 	describe "$1"
 	[ ! -e "$folder/complete" ] || return 0
+	if [ "$1" = vitess ]; then
+		rm -rf "$folder"
+		vitess "$folder"
+		touch "$folder/complete"
+		return
+	fi
 	site=$(apt-get indextargets --format '$(SITE)' 2>/dev/null | grep -v security | sort -u | head -n 1) || true
 	[ -n "$site" ] && [ -e "$key" ] || { echo "$1 is fetched from the Debian archive that apt has, and it has none" >&2; return 1; }
 	rm -rf "$folder"

@@ -27,6 +27,7 @@ type midSale struct {
 	stalls *stallDetector
 	stop   func()
 	lossy  bool          // an acknowledged order may be gone
+	shard  string        // of the SKUs; default: none
 	waits  time.Duration // for how long a unit is held after its release has been recorded: the COMMIT waits for replicas
 
 	mu      sync.Mutex
@@ -48,13 +49,19 @@ type receipt struct {
 // newMidSale begins a sale with two buyers of each SKU at each instance.
 func newMidSale(t *testing.T, fleet []*instance, skus ...string) *midSale {
 	t.Helper()
+	return newMidSaleIn(t, "", fleet, skus...)
+}
+
+// newMidSaleIn is newMidSale of SKUs in a shard.
+func newMidSaleIn(t *testing.T, shard string, fleet []*instance, skus ...string) *midSale {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &midSale{
-		fleet: fleet, skus: skus, client: customers(t), stalls: detectStalls(t),
+		fleet: fleet, skus: skus, shard: shard, client: customers(t), stalls: detectStalls(t),
 		placed: make(map[string][]time.Time), orders: make(map[string]receipt), refused: make(map[string]int), soldOut: make(map[string]bool),
 	}
 	create := func(sku, strategy string, units int, more string) {
-		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, fmt.Sprintf(`{"on_hand":%d,"strategy":%q%s}`, units, strategy, more))
+		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+inShard(shard, sku), fmt.Sprintf(`{"on_hand":%d,"strategy":%q%s}`, units, strategy, more))
 	}
 	create("limited", skus[0], 1_000_000, `,"purchase_limit":1`)
 	for _, sku := range skus {
@@ -104,7 +111,7 @@ func (s *midSale) buyer(ctx context.Context, i int, sku string) {
 
 // buy places an order and returns its id, or nothing if it is refused for good.
 func (s *midSale) buy(ctx context.Context, i int, sku, customer, key string) (id string) {
-	body := fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":%q,"quantity":1}]}`, customer, sku)
+	body := fmt.Sprintf(`{"customer_id":%q,"items":[{"sku":%q,"quantity":1}]}`, customer, inShard(s.shard, sku))
 	a, at := s.insist(ctx, i, http.MethodPost, "/api/v1/orders", body, "Idempotency-Key", key)
 	found := regexp.MustCompile(`"id":"([^"]+)"`).FindStringSubmatch(a.body)
 	s.mu.Lock()
@@ -233,7 +240,7 @@ func (s *midSale) gaps(since time.Time) (longest []time.Duration) {
 func (s *midSale) buysAllOfFew(t *testing.T) {
 	t.Helper()
 	for _, sku := range s.skus {
-		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":"few-%s","quantity":%d}]}`, sku, few)
+		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":%q,"quantity":%d}]}`, inShard(s.shard, "few-"+sku), few)
 		testbedtest.Eventually(t, "all units of few-"+sku+" are bought", func() bool {
 			return ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
 		})

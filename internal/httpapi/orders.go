@@ -51,7 +51,7 @@ func (a *api) PlaceOrder(ctx context.Context, r PlaceOrderRequestObject) (PlaceO
 	}
 	if unknown, ok := errors.AsType[*order.UnknownSKUError](err); ok {
 		p := refuse(TypeUnknownSKU, problemOf(err).Detail)
-		p.Errors, p.cause = placesOf(r.Body.Items, unknown.SKUs), err
+		p.Errors, p.cause = placesOf(r.Body.Items, unknown), err
 		return nil, p
 	}
 	if errors.Is(err, order.ErrInvalid) {
@@ -79,11 +79,15 @@ func sums(items []NewItem) (over []Violation) {
 	return over
 }
 
-// placesOf returns where items name one of skus.
-func placesOf(items []NewItem, skus []string) (all []Violation) {
+// placesOf returns where items name a SKU that is unknown.
+func placesOf(items []NewItem, unknown *order.UnknownSKUError) (all []Violation) {
 	for i, it := range items {
-		if slices.Contains(skus, it.SKU) && len(all) < maxViolations {
-			all = append(all, Violation{Pointer: "#/items/" + strconv.Itoa(i) + "/sku", Detail: "there is no SKU of this name"})
+		detail := "there is no SKU of this name"
+		if slices.Contains(unknown.OtherShard, it.SKU) {
+			detail = "the instances of another shard sell this SKU, and an order has SKUs of one shard"
+		}
+		if slices.Contains(unknown.SKUs, it.SKU) && len(all) < maxViolations {
+			all = append(all, Violation{Pointer: "#/items/" + strconv.Itoa(i) + "/sku", Detail: detail})
 		}
 	}
 	return all

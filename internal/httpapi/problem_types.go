@@ -71,8 +71,8 @@ var permanentProblems = map[ProblemType]problemType{
 	},
 	TypeUnknownSKU: {
 		status: http.StatusUnprocessableEntity, title: "Unknown SKU", advice: correctFirst,
-		meaning: "Items of the order name SKUs that do not exist. Nothing was reserved.",
-		remedy:  "Correct the items that errors points to; at most ten are named. Names of SKUs are case-sensitive.",
+		meaning: "Items of the order name SKUs that do not exist, or that instances of another shard sell. Nothing was reserved.",
+		remedy:  "Correct the items that errors points to; at most ten are named. Names of SKUs are case-sensitive. Place an order of SKUs of several shards as one order per shard.",
 		example: Problem{
 			Detail: "An item names a SKU that does not exist. Nothing was reserved.",
 			Errors: []Violation{{Pointer: "#/items/0/sku", Detail: "there is no SKU of this name"}},

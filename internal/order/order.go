@@ -104,8 +104,8 @@ var (
 	ErrOutcomeUnknown = errors.New("order: outcome unknown")
 )
 
-// UnknownSKUError is [ErrUnknownSKU], and says which.
-type UnknownSKUError struct{ SKUs []string }
+// UnknownSKUError is [ErrUnknownSKU], and says which, and which of them belong to another shard.
+type UnknownSKUError struct{ SKUs, OtherShard []string }
 
 // Error implements error.
 func (e *UnknownSKUError) Error() string { return fmt.Sprintf("%v %q", ErrUnknownSKU, e.SKUs) }

@@ -20,14 +20,16 @@ type offers struct {
 // all returns how each item is sold. It reads that from the store once.
 func (k *offers) all(ctx context.Context, items []Item) ([]stock.Offer, error) {
 	offers := make([]stock.Offer, len(items))
-	var unknown []string
+	var unknown, elsewhere []string
 	for i, it := range items {
 		if offers[i] = k.of(it.SKU); offers[i].SKU != "" {
 			continue
 		}
 		level, err := k.store.Level(ctx, it.SKU)
 		if errors.Is(err, stock.ErrNotFound) {
-			unknown = append(unknown, it.SKU)
+			if unknown = append(unknown, it.SKU); errors.Is(err, stock.ErrOtherShard) {
+				elsewhere = append(elsewhere, it.SKU)
+			}
 			continue
 		}
 		if err != nil {
@@ -41,7 +43,7 @@ func (k *offers) all(ctx context.Context, items []Item) ([]stock.Offer, error) {
 		k.known.Store(it.SKU, offers[i])
 	}
 	if unknown != nil {
-		return nil, &UnknownSKUError{unknown}
+		return nil, &UnknownSKUError{unknown, elsewhere}
 	}
 	for _, l := range offers {
 		if err := l.Strategy.Unavailable(); err != nil { // before any lock is taken

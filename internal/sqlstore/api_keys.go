@@ -50,12 +50,12 @@ type keyRow struct {
 	CreatedAt  int64
 	ExpiresAt  int64
 	RevokedAt  int64
-	Now        int64 // the time of reading; no column
+	ReadAt     int64 // the time of reading; no column
 }
 
 const keyColumns = "prefix, hash, customer_id, admin, name, created_at, expires_at, revoked_at, "
 
-// key returns the key as it reads at r.Now.
+// key returns the key as it reads at r.ReadAt.
 func (r keyRow) key() identity.Key {
 	k := identity.Key{
 		Prefix: r.Prefix, Customer: r.CustomerID, Admin: r.Admin, Name: r.Name, State: identity.Active,
@@ -63,7 +63,7 @@ func (r keyRow) key() identity.Key {
 	}
 	if r.ExpiresAt != 0 {
 		k.ExpiresAt = time.UnixMicro(r.ExpiresAt).UTC()
-		if r.ExpiresAt <= r.Now {
+		if r.ExpiresAt <= r.ReadAt {
 			k.State = identity.Expired
 		}
 	}
@@ -114,7 +114,7 @@ func (s *Store) Key(ctx context.Context, prefix string) (identity.Record, error)
 	}
 	r := identity.Record{Key: row.key(), Hash: [32]byte(row.Hash)}
 	if row.ExpiresAt != 0 {
-		r.Left = time.Duration(row.ExpiresAt-row.Now) * time.Microsecond
+		r.Left = time.Duration(row.ExpiresAt-row.ReadAt) * time.Microsecond
 	}
 	return r, nil
 }
@@ -122,7 +122,7 @@ func (s *Store) Key(ctx context.Context, prefix string) (identity.Record, error)
 // readKey reads the row of a key in tx. The row has a hash of 32 bytes.
 func (s *Store) readKey(tx *gorm.DB, prefix string) (keyRow, error) {
 	var row keyRow
-	r := tx.Raw("SELECT "+keyColumns+s.engine.Now+" AS now FROM api_keys WHERE prefix = ?", prefix).Scan(&row)
+	r := tx.Raw("SELECT "+keyColumns+s.engine.Now+" AS read_at FROM api_keys WHERE prefix = ?", prefix).Scan(&row)
 	if r.Error != nil {
 		return keyRow{}, r.Error
 	}
@@ -138,7 +138,7 @@ func (s *Store) readKey(tx *gorm.DB, prefix string) (keyRow, error) {
 // Keys implements [identity.Store].
 func (s *Store) Keys(ctx context.Context, after string, limit int) ([]identity.Key, error) {
 	var rows []keyRow
-	query := "SELECT " + keyColumns + s.engine.Now + " AS now FROM api_keys WHERE prefix > ? ORDER BY prefix LIMIT ?"
+	query := "SELECT " + keyColumns + s.engine.Now + " AS read_at FROM api_keys WHERE prefix > ? ORDER BY prefix LIMIT ?"
 	err := s.retrying(ctx, func() error {
 		rows = nil
 		return s.db.WithContext(ctx).Raw(query, after, limit).Scan(&rows).Error

@@ -28,7 +28,7 @@ SELECT s.sku, s.strategy, s.on_hand, s.reserved,
   COALESCE(t.orders, 0) AS two_fates,
   COALESCE(b.steps, 0) AS fence_steps_back,
   COALESCE(c.customers, 0) AS miscounted,
-  s.version, {now} AS now, COALESCE(l.last, 0) AS last, COALESCE(l.fence, 0) AS fence, COALESCE(l.entries, 0) AS checked
+  s.version, {now} AS read_at, COALESCE(l.last, 0) AS last, COALESCE(l.fence, 0) AS fence, COALESCE(l.entries, 0) AS checked
 FROM skus s
 LEFT JOIN (
   SELECT sku, SUM(CASE WHEN movement = 'RESTOCK' THEN quantity ELSE 0 END) AS stocked,

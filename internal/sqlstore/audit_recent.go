@@ -30,20 +30,20 @@ type checkpoint struct {
 // auditRow is what an audit reads of a SKU.
 type auditRow struct {
 	stock.Audit
-	Strays, Version, Last, Fence, Now, Since int64
+	Strays, Version, Last, Fence, ReadAt, Since int64
 }
 
 // checkpoint returns what remains to be remembered of a, and whether it is right.
 func (a auditRow) checkpoint() (c checkpoint, right bool) {
 	a.Overdue = 0 // every audit counts them again
-	return checkpoint{a.SKU, a.Last, a.Version, a.Stocked, a.LedgerOnHand, a.LedgerReserved, a.Fence, a.Now}, a.OK()
+	return checkpoint{a.SKU, a.Last, a.Version, a.Stocked, a.LedgerOnHand, a.LedgerReserved, a.Fence, a.ReadAt}, a.OK()
 }
 
 // recentQuery reads of a SKU what was written after the ledger entry @since, and the orders that it concerns: those of the
 // entries, and those whose ids are later than @after, which may have none. An id has the time by the clock of its instance. It
 // reads the counters of the customers of these orders, and no others. Sums are differences to those of the entry.
 const recentQuery = `
-SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS now, l.*, o.*, b.*, c.*,
+SELECT s.sku, s.strategy, s.on_hand, s.reserved, s.version, {now} AS read_at, l.*, o.*, b.*, c.*,
   (SELECT a.ledger_id FROM audits a WHERE a.sku = s.sku) AS since
 FROM skus s
 CROSS JOIN (

@@ -31,10 +31,10 @@ func (t *transaction) conditional(tx *gorm.DB, sku string) error {
 func (t *transaction) takeUnits(tx *gorm.DB, sku string, q int64) (available int64, err error) {
 	update, args := "UPDATE skus SET reserved = reserved + ?, version = version + 1 WHERE sku = ? AND on_hand - reserved >= ?", []any{q, sku, q}
 	for {
-		var done struct{ Changed, Now int64 }
+		var done struct{ Changed, ReadAt int64 }
 		if t.engine.Changed != "" {
 			err = tx.Raw(t.within(update+t.engine.Changed), args...).Scan(&done).Error
-			t.now = max(t.now, done.Now)
+			t.now = max(t.now, done.ReadAt)
 		} else {
 			r := tx.Exec(t.within(update), args...)
 			done.Changed, err = r.RowsAffected, r.Error

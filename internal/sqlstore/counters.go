@@ -17,8 +17,8 @@ import (
 type counter struct {
 	SKU, CustomerID string
 
-	Units int64
-	Now   int64 // the time of reading; no column
+	Units  int64
+	ReadAt int64 // the time of reading; no column
 }
 
 func (c counter) key() counter { return counter{SKU: c.SKU, CustomerID: c.CustomerID} }
@@ -75,7 +75,7 @@ func (s *Store) lockCounters(tx *gorm.DB, wanted []counter) (free, busy, missing
 		}
 		return rows, nil
 	}
-	if free, err = find("sku, customer_id, units, "+s.engine.Now+" AS now", s.engine.SkipLocked); err == nil && len(unseen(wanted, seen)) > 0 {
+	if free, err = find("sku, customer_id, units, "+s.engine.Now+" AS read_at", s.engine.SkipLocked); err == nil && len(unseen(wanted, seen)) > 0 {
 		busy, err = find("sku, customer_id", "")
 	}
 	return free, busy, unseen(wanted, seen), err

@@ -98,7 +98,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 	end := script{}
 	if len(due) > 0 {
 		end.counters(e.Store, returned)
-		e.expire(&end, due, rows[0].Now)
+		e.expire(&end, due, rows[0].ReadAt)
 	}
 	if err := e.timers.Cancel(tx.Statement.Context, &end, order.ExpireTimer, final...); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (e *expiration) run(tx *gorm.DB) (err error) {
 
 // lock locks the rows of the orders, and returns those that nobody else has locked.
 func (e *expiration) lock(tx *gorm.DB) (rows []orderRow, err error) {
-	read := "SELECT o.*, " + e.engine.Now + " AS now FROM orders o" + e.engine.ByKey + " WHERE id IN ? ORDER BY id" + e.engine.SkipLocked
+	read := "SELECT o.*, " + e.engine.Now + " AS read_at FROM orders o" + e.engine.ByKey + " WHERE id IN ? ORDER BY id" + e.engine.SkipLocked
 	if err := tx.Raw(read, e.ids).Scan(&rows).Error; err != nil || len(rows) == len(e.ids) {
 		return rows, err
 	}

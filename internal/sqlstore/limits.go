@@ -96,7 +96,7 @@ func (t *transaction) countUsage(tx *gorm.DB) error {
 	if len(free) == 0 {
 		return nil
 	}
-	return t.countAt(tx, free[0].Now)
+	return t.countAt(tx, free[0].ReadAt)
 }
 
 // refuseBusy refuses the requests of customers whose counters another transaction has locked. No other request of the

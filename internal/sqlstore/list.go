@@ -39,7 +39,7 @@ func (s *Store) page(ctx context.Context, f order.Filter) (order.Page, error) {
 		s.filter(&q, f)
 	}
 	var rows []orderRow
-	read := "SELECT o.*, " + s.engine.Now + " AS now FROM " + q.first + q.second + q.where() + " ORDER BY " + q.id + " DESC LIMIT ?"
+	read := "SELECT o.*, " + s.engine.Now + " AS read_at FROM " + q.first + q.second + q.where() + " ORDER BY " + q.id + " DESC LIMIT ?"
 	if err := db.Raw(read, append(q.args, f.Limit+1)...).Scan(&rows).Error; err != nil {
 		return order.Page{}, err
 	}

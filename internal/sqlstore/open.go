@@ -15,6 +15,7 @@ import (
 
 	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/sqlstore/bulkhead"
+	"example.com/shop/internal/stock"
 )
 
 // asideConnections are one that looks at rows, two for the cluster, and those of Ping. A candidate that finds the row of
@@ -28,9 +29,10 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	steps, err := steps(d.Engine)
-	if err != nil {
-		return nil, err
+	steps, bad := steps(d.Engine)
+	shard, err := stock.ParseShard(d.Shard)
+	if err := errors.Join(bad, err); err != nil {
+		return nil, fmt.Errorf("open database %s: %w", d.Address, err)
 	}
 	n := cmp.Or(c.Connections, d.Connections)
 	connect := func(to driver.Connector, limit int) *sql.DB {
@@ -50,7 +52,7 @@ func Open(ctx context.Context, c Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open database %s: %w", d.Address, err), pool.Close(), aside.Close(), auditors.Close())
 	}
 	s := &Store{
-		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, steps: steps, connect: connect, instance: c.Instance, timers: noTimers{},
+		db: db, pool: pool, aside: aside, auditors: auditors, engine: d, steps: steps, connect: connect, shard: shard, instance: c.Instance, timers: noTimers{},
 		limits: new(sync.Map), rowWait: new(atomic.Int64), outcomeReads: make(chan struct{}, maxOutcomeReads),
 		auditing: make(chan struct{}, 1), // it reads all there is
 	}

@@ -16,7 +16,7 @@ import (
 // Order implements [order.Store].
 func (s *Store) Order(ctx context.Context, id, owner string) (order.Order, error) {
 	db, t := s.db.WithContext(ctx), order.Target{ID: id, Owner: owner}
-	row, err := s.orderRow(db, t, "SELECT o.*, "+s.engine.Now+" AS now FROM "+oneOrderOf)
+	row, err := s.orderRow(db, t, "SELECT o.*, "+s.engine.Now+" AS read_at FROM "+oneOrderOf)
 	if err == nil && row.late() {
 		rows := []orderRow{row}
 		err = s.decided(ctx, rows)
@@ -92,7 +92,7 @@ func (s *Store) withLines(db *gorm.DB, row orderRow) (order.Order, error) {
 }
 
 // lockOrder locks an order until the transaction ends, and reads it as it is then. It fails with errHeld if another
-// transaction has the order. The transaction decides about the order by that one reading of the clock: row.Now.
+// transaction has the order. The transaction decides about the order by that one reading of the clock: row.ReadAt.
 func (s *Store) lockOrder(tx *gorm.DB, t order.Target) (row orderRow, o order.Order, err error) {
 	row, err = s.orderRow(tx, t, s.engine.Locked("o.*", oneOrderOf+s.engine.NoWait))
 	if sqldb.Is(err, sqldb.RowLocked) {

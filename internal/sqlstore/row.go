@@ -25,7 +25,7 @@ type skuRow struct {
 	CreatedAt  int64 // read by nobody, but gorm allocates more for a column without a field
 	Limit      int64 `gorm:"column:purchase_limit"`
 
-	Now int64 // the time of reading; no column
+	ReadAt int64 // the time of reading; no column
 }
 
 func (r skuRow) level() stock.Level {
@@ -45,15 +45,15 @@ type orderRow struct {
 	ExpiresAt  int64
 	Reason     string
 
-	Now int64 // the time of reading; no column
+	ReadAt int64 // the time of reading; no column
 }
 
-// late reports whether the order was open when its time was over, at r.Now.
+// late reports whether the order was open when its time was over, at r.ReadAt.
 func (r orderRow) late() bool {
-	return r.ExpiresAt <= r.Now && (r.Status == string(order.Pending) || r.Status == string(order.Queued))
+	return r.ExpiresAt <= r.ReadAt && (r.Status == string(order.Pending) || r.Status == string(order.Queued))
 }
 
-// order returns the order as it reads at r.Now.
+// order returns the order as it reads at r.ReadAt.
 func (r orderRow) order(lines []lineRow) order.Order {
 	o := order.Order{
 		ID: r.ID, CustomerID: r.CustomerID, Status: order.Status(r.Status), PaymentID: r.PaymentID,

@@ -15,7 +15,7 @@ func (t *transaction) rowLock(tx *gorm.DB, c stock.Claim) error {
 		return err
 	}
 	l := &level{Level: row.level()}
-	t.locked[c.SKU], t.now = l, max(t.now, row.Now)
+	t.locked[c.SKU], t.now = l, max(t.now, row.ReadAt)
 	if err := t.admit(c); err != nil {
 		return err
 	}

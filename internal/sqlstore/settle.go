@@ -58,7 +58,7 @@ func (s *Store) settle(ctx context.Context, at *bulkhead.Places, t order.Target,
 					return nil, false, err
 				}
 			}
-			end.ledger(s, to.Movement(), []order.Order{o}, nil, row.Now)
+			end.ledger(s, to.Movement(), []order.Order{o}, nil, row.ReadAt)
 		}
 		if err := s.timers.Cancel(tx.Statement.Context, &end, timerOf(was), t.ID); err != nil {
 			return nil, false, err

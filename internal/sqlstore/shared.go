@@ -139,7 +139,7 @@ func (t *transaction) lockAll(tx *gorm.DB) error {
 		}
 		for _, r := range rows {
 			t.locked[r.SKU] = &level{Level: r.level()}
-			t.now = max(t.now, r.Now)
+			t.now = max(t.now, r.ReadAt)
 		}
 	}
 	return nil

@@ -68,6 +68,7 @@ type Store struct {
 	engine       *sqldb.Database
 	steps        []step                                      // of the schema
 	connect      func(c driver.Connector, limit int) *sql.DB // a pool of traced connections
+	shard        stock.Shard
 	instance     string
 	timers       Scheduler
 	outcomeReads chan struct{} // one token per transaction that looks for the outcome of orders

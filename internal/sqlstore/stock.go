@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -16,6 +17,9 @@ import (
 
 // CreateSKU implements [stock.Store].
 func (s *Store) CreateSKU(ctx context.Context, l stock.Level) (level stock.Level, created bool, err error) {
+	if !s.shard.Has(l.SKU) {
+		return stock.Level{}, false, fmt.Errorf("%w: SKU %q belongs to another shard than %s, which this instance sells", stock.ErrInvalid, l.SKU, s.shard)
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return stock.Level{}, false, s.translate(ctx, err)
@@ -56,12 +60,15 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 
 // levelAt returns the level of sku, and the time by the database's clock.
 func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
-	row, err := readRow(s.db.WithContext(ctx), "SELECT *, "+s.engine.Now+" AS now FROM "+oneRowOf, sku)
+	row, err := readRow(s.db.WithContext(ctx), "SELECT *, "+s.engine.Now+" AS read_at FROM "+oneRowOf, sku)
 	if err != nil {
-		return stock.Level{}, 0, schema(s.translate(ctx, err))
+		if err = schema(s.translate(ctx, err)); errors.Is(err, stock.ErrNotFound) && !s.shard.Has(sku) {
+			err = stock.ErrOtherShard
+		}
+		return stock.Level{}, 0, err
 	}
 	s.limits.Store(sku, row.Limit)
-	return row.level(), row.Now, nil
+	return row.level(), row.ReadAt, nil
 }
 
 // Levels implements [stock.Store].

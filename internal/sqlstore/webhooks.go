@@ -26,11 +26,11 @@ func (s *Store) ScheduleDeliveries(ctx context.Context, hold func(context.Contex
 				return err
 			}
 			var behind []struct {
-				SKU string
-				Now int64
+				SKU    string
+				ReadAt int64
 			}
 			// The version of a SKU grows with each entry, so no ledger is read for those that have none.
-			if err := tx.Raw("SELECT s.sku, "+s.engine.Now+" AS now FROM skus s LEFT JOIN webhooks w ON w.sku = s.sku WHERE (w.sku IS NULL OR w.version <> s.version)"+
+			if err := tx.Raw("SELECT s.sku, "+s.engine.Now+" AS read_at FROM skus s LEFT JOIN webhooks w ON w.sku = s.sku WHERE (w.sku IS NULL OR w.version <> s.version)"+
 				" AND NOT EXISTS (SELECT 1 FROM timeouts t WHERE t.kind = ? AND t.id = s.sku) ORDER BY s.sku LIMIT ?", kind, perWebhookPass).Scan(&behind).Error; err != nil {
 				return err
 			}
@@ -42,7 +42,7 @@ func (s *Store) ScheduleDeliveries(ctx context.Context, hold func(context.Contex
 			timers := make([]timeout.Timer, found)
 			for i, b := range behind {
 				rows = append(rows, b.SKU)
-				timers[i] = timeout.Timer{Kind: kind, ID: b.SKU, Due: time.UnixMicro(b.Now)}
+				timers[i] = timeout.Timer{Kind: kind, ID: b.SKU, Due: time.UnixMicro(b.ReadAt)}
 			}
 			end.add(s.engine.InsertNew("webhooks (sku, ledger_id, version) VALUES (?, 0, -1)"+strings.Repeat(", (?, 0, -1)", found-1)), rows...)
 			var err error

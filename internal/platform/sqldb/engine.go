@@ -20,8 +20,9 @@ import (
 
 // Engine is what differs between the engines. A suffix of a table follows its name, or its alias, in a FROM.
 type Engine struct {
-	Name    string // sqlite, mariadb, mysql, galera or postgresql
+	Name    string // sqlite, mariadb, mysql, galera, vitess or postgresql
 	Dialect string // sqlite, mysql or postgresql: engines with the same types and migrations
+	Shard   string // of Vitess: the keys of the rows, such as -80; otherwise empty
 	Facts
 
 	Now    string // expression: microseconds since 1970, when the statement began, whatever the time zone
@@ -37,10 +38,10 @@ type Engine struct {
 	Kill       string // ends the query of the session whose number is formatted in
 	Alter      string // needs the right to change the table that is formatted in, and changes nothing. A file has no rights
 	Migrator   string // who may run all migrations
-	Changed    string // ends an UPDATE, which then returns as now the time when it had locked the row, and changed: 0, or nothing, if it found none
+	Changed    string // ends an UPDATE, which then returns as read_at the time when it had locked the row, and changed: 0, or nothing, if it found none
 	ByKey      string // suffix of a table of which rows with known keys are locked, however few rows it has
 
-	Locked     func(columns, from string) string          // SELECT that locks rows: from ends with a suffix for it; now is when it had the locks
+	Locked     func(columns, from string) string          // SELECT that locks rows: from ends with a suffix for it; read_at is when it had the locks
 	InsertNew  func(into string) string                   // INSERT INTO ..., unless there is a row with the key
 	Index      func(name string) string                   // suffix of a table that is read by that index
 	PrimaryKey func(table string) string                  // name of the index of the primary key
@@ -75,7 +76,7 @@ type Facts struct {
 // lockedAt is [Engine.Locked] where an expression of the time is evaluated after the lock of its row.
 func lockedAt(present string) func(columns, from string) string {
 	return func(columns, from string) string {
-		return "SELECT " + columns + ", " + present + " AS now FROM " + from
+		return "SELECT " + columns + ", " + present + " AS read_at FROM " + from
 	}
 }
 

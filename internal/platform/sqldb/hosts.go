@@ -184,6 +184,11 @@ func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
 	db := sql.OpenDB(h)
 	defer func() { err = errors.Join(err, db.Close()) }()
 	is := make(map[string]string)
+	if e, err = vitess(ctx, db); err != nil {
+		return nil, explained(err, h.secure)
+	} else if e != nil {
+		return e, nil
+	}
 	if err := readSettings(ctx, db, mysqlVariables, is); err != nil {
 		return nil, explained(err, h.secure)
 	}

@@ -39,7 +39,7 @@ func MySQL() *Engine {
 		ShareFree: " FOR SHARE SKIP LOCKED", FirstJoin: "STRAIGHT_JOIN", Greatest: "GREATEST",
 		Session: "SELECT CONNECTION_ID()", Kill: "KILL QUERY %d",
 		Alter: "ALTER TABLE %s", Migrator: "a user with SELECT, INSERT, UPDATE, DELETE, CREATE and ALTER",
-		Changed: "; SELECT ROW_COUNT() AS changed, " + present + " AS now",
+		Changed: "; SELECT ROW_COUNT() AS changed, " + present + " AS read_at",
 		// Without the name of the index a small table is read, and locked, as a whole.
 		ByKey:      " FORCE INDEX (PRIMARY)",
 		Locked:     lockedAt(present),
@@ -85,6 +85,7 @@ var mysqlClasses = map[uint16]Class{
 	1047: Starting, // a node of Galera that is not in step
 	1053: Stopping,
 	1180: Lost, 1317: Lost, 1927: Lost, 4031: Lost, // COMMIT failed, the statement or session was killed, or idle
+	1105: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
 }
 
 // mysqlClass returns the class of an error of MariaDB or MySQL, and whether err is one.
@@ -215,7 +216,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 		c.Params["wsrep_sync_wait"] = "1"
 	}
 	isolation, longest, idle, unit := "transaction_isolation", "max_execution_time", "wait_timeout", time.Millisecond
-	if engine.Name != "mysql" {
+	if engine.Name != "mysql" && engine.Name != "vitess" {
 		isolation, longest, idle, unit = "tx_isolation", "max_statement_time", "idle_transaction_timeout", time.Second
 	}
 	c.Params[isolation] = "'READ-COMMITTED'"

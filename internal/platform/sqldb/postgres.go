@@ -28,9 +28,9 @@ func PostgreSQL() *Engine {
 		ShareFree: " FOR SHARE SKIP LOCKED", FirstJoin: "JOIN", Greatest: "GREATEST",
 		Session: "SELECT pg_backend_pid()", Kill: "SELECT pg_cancel_backend(%d)",
 		Alter: "ALTER TABLE %s SET WITHOUT OIDS", Migrator: "the owner of the tables, with CREATE on the schema", // no table has OIDs
-		Changed: " RETURNING 1 AS changed, " + micros("clock_timestamp()") + " AS now",
+		Changed: " RETURNING 1 AS changed, " + micros("clock_timestamp()") + " AS read_at",
 		Locked: func(columns, from string) string { // columns are evaluated before the row is locked
-			return "SELECT locked.*, " + micros("clock_timestamp()") + " AS now FROM (SELECT " + columns + " FROM " + from + ") AS locked"
+			return "SELECT locked.*, " + micros("clock_timestamp()") + " AS read_at FROM (SELECT " + columns + " FROM " + from + ") AS locked"
 		},
 		InsertNew:  func(into string) string { return "INSERT INTO " + into + " ON CONFLICT DO NOTHING" },
 		Index:      func(string) string { return "" }, // only rows that are returned are locked

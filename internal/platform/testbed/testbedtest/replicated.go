@@ -42,3 +42,10 @@ func Exec(t testing.TB, m *testbed.MariaDB, statements ...string) {
 		t.Fatal(err)
 	}
 }
+
+// StartVitess starts two shards over a server for this test alone, as [testbed.StartVitess] does.
+func StartVitess(t testing.TB, folder string, over *testbed.MariaDB) *testbed.Vitess {
+	t.Helper()
+	v, err := testbed.StartVitess(t.Context(), folder, over)
+	return started(t, v, err)
+}
