@@ -14,12 +14,8 @@ import (
 // run repeats this group alone. Each change of the code repeats all until it is committed, and so does a new file.
 func TestSoakIsResumed(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs("..")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := filepath.Join(t.TempDir(), "clone")
-	in(t, t.TempDir(), "git clone -q '"+root+"' '"+dir+"'")
+	in(t, "..", "git clone -q . '"+dir+"'")
 	const makefile = "soak-group test-bench faults:\n\t@echo '$@ $(PACKAGES) $(RUN)' >>.git/asked\n\t@test '$(PACKAGES)' != \"$$(cat .git/broken)\"\n"
 	write := func(name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
