@@ -140,11 +140,15 @@ func lonely(t *testing.T, vitess *testbed.Vitess, in *instance, shard string) (c
 		}
 		return n
 	}
-	own := fmt.Sprintf("Queries test-%010d.", 1+slices.Index(testbed.VitessShards(), shard))
-	other := fmt.Sprintf("QueryCounts test-%010d.orders.Insert", 2-slices.Index(testbed.VitessShards(), shard))
-	if n := count(other); n > 0 {
-		t.Errorf("%d of %d orders of %s are in the other shard", n, orders, shard)
+	i := slices.Index(testbed.VitessShards(), shard)
+	tablet := func(i int) string { return fmt.Sprintf("test-%010d.", i+1) }
+	for _, table := range []string{"orders", "order_lines", "ledger", "timeouts"} {
+		here, there := count("QueryCounts "+tablet(i)+table+".Insert"), count("QueryCounts "+tablet(1-i)+table+".Insert")
+		if here != orders || there > 0 {
+			t.Errorf("%s of %d orders: %d inserts in their shard %s, and %d in the other one", table, orders, here, shard, there)
+		}
 	}
+	own := "Queries " + tablet(i)
 	return fmt.Sprintf("%.1f | %.1f | %.1f |", float64(count("MysqlServerTimings Query"))/orders, float64(count(own+"COMMIT"))/orders,
 		float64(count(own+"Select", own+"Insert", own+"Update", own+"UpdateLimit", own+"Delete"))/orders)
 }

@@ -142,7 +142,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 		return context.Cause(ctx)
 	}
 	db := s.db.WithContext(ctx)
-	if s.engine.Kill == "" { // SQLite stops with ctx by itself
+	if s.engine.OneWriter { // SQLite stops with ctx by itself
 		return read(db)
 	}
 	conn, err := s.auditors.Conn(ctx)
@@ -156,7 +156,7 @@ func (s *Store) unhurried(ctx context.Context, read func(db *gorm.DB) error) err
 	}
 	db.Statement.ConnPool = conn
 	err = read(db)
-	if err != nil && ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil && s.engine.Kill != "" {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killTimeout)
 		defer cancel()
 		_, _ = s.aside.ExecContext(ctx, fmt.Sprintf(s.engine.Kill, session)) // one that has ended cannot be killed

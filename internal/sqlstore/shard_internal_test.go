@@ -21,22 +21,26 @@ func TestSKUsOfAnotherShardAreRefused(t *testing.T) {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if s.shard, err = stock.ParseShard("-80"); err != nil {
+	shard, err := stock.ParseShard("-80")
+	if err != nil {
 		t.Fatal(err)
 	}
-	var own, other string
-	for n := 0; own == "" || other == ""; n++ {
-		if sku := fmt.Sprint("sku-", n); s.shard.Has(sku) {
+	var own, other, copied string
+	for n := 0; own == "" || other == "" || copied == ""; n++ {
+		if sku := fmt.Sprint("sku-", n); shard.Has(sku) {
 			own = sku
 		} else {
-			other = sku
+			other, copied = sku, other
 		}
 	}
 	strategies := stock.NewStrategies(stock.Lockers{})
 	stocks, orders := stock.NewService(s, strategies, nil), order.NewService(s, strategies, order.Config{})
-	if _, _, err := stocks.Create(t.Context(), stock.Level{SKU: own, Strategy: "conditional", OnHand: 5}); err != nil {
-		t.Fatal(err)
+	for _, sku := range []string{own, copied} { // the database was copied to both shards
+		if _, _, err := stocks.Create(t.Context(), stock.Level{SKU: sku, Strategy: "conditional", OnHand: 5}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	s.shard = shard
 	if _, created, err := stocks.Create(t.Context(), stock.Level{SKU: other, Strategy: "conditional", OnHand: 5}); created || !errors.Is(err, stock.ErrInvalid) {
 		t.Errorf("%v %v", created, err)
 	}
@@ -48,9 +52,9 @@ func TestSKUsOfAnotherShardAreRefused(t *testing.T) {
 		_, err := orders.Place(t.Context(), order.Purchase{Customer: "c", Items: items})
 		return err
 	}
-	for _, basket := range [][]string{{other}, {own, other}} {
+	for _, basket := range [][]string{{other}, {own, other}, {copied}, {own, copied}} {
 		unknown, ok := errors.AsType[*order.UnknownSKUError](place(basket...))
-		if !ok || !slices.Equal(unknown.SKUs, []string{other}) || !slices.Equal(unknown.OtherShard, unknown.SKUs) {
+		if !ok || !slices.Equal(unknown.SKUs, basket[len(basket)-1:]) || !slices.Equal(unknown.OtherShard, unknown.SKUs) {
 			t.Errorf("%q: %+v", basket, unknown)
 		}
 	}

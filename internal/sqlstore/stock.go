@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"gorm.io/gorm"
@@ -60,12 +59,12 @@ func (s *Store) Level(ctx context.Context, sku string) (stock.Level, error) {
 
 // levelAt returns the level of sku, and the time by the database's clock.
 func (s *Store) levelAt(ctx context.Context, sku string) (l stock.Level, now int64, err error) {
+	if !s.shard.Has(sku) { // even if a row has come here with a copy of all rows
+		return stock.Level{}, 0, stock.ErrOtherShard
+	}
 	row, err := readRow(s.db.WithContext(ctx), "SELECT *, "+s.engine.Now+" AS read_at FROM "+oneRowOf, sku)
 	if err != nil {
-		if err = schema(s.translate(ctx, err)); errors.Is(err, stock.ErrNotFound) && !s.shard.Has(sku) {
-			err = stock.ErrOtherShard
-		}
-		return stock.Level{}, 0, err
+		return stock.Level{}, 0, schema(s.translate(ctx, err))
 	}
 	s.limits.Store(sku, row.Limit)
 	return row.level(), row.ReadAt, nil

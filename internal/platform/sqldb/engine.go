@@ -35,7 +35,7 @@ type Engine struct {
 	FirstJoin  string // joins the table on the left, which is read first
 	Greatest   string // function: the greatest of its arguments
 	Session    string // query: the number of the session
-	Kill       string // ends the query of the session whose number is formatted in
+	Kill       string // ends the query of the session whose number is formatted in; empty: a query ends with its connection, or its limit
 	Alter      string // needs the right to change the table that is formatted in, and changes nothing. A file has no rights
 	Migrator   string // who may run all migrations
 	Changed    string // ends an UPDATE, which then returns as read_at the time when it had locked the row, and changed: 0, or nothing, if it found none

@@ -85,7 +85,7 @@ var mysqlClasses = map[uint16]Class{
 	1047: Starting, // a node of Galera that is not in step
 	1053: Stopping,
 	1180: Lost, 1317: Lost, 1927: Lost, 4031: Lost, // COMMIT failed, the statement or session was killed, or idle
-	1105: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
+	1105: Lost, 1815: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
 }
 
 // mysqlClass returns the class of an error of MariaDB or MySQL, and whether err is one.
@@ -160,6 +160,8 @@ func explained(err error, secure bool) error {
 	switch {
 	case number == 1049, postgres && e.Code == "3D000":
 		hint = "check the name of the database, or create it by CREATE DATABASE and shop migrate --create"
+	case number == 1105 && strings.Contains(err.Error(), "no healthy tablet"):
+		hint = "check the shard, KEYSPACE:SHARD, against SHOW VITESS_SHARDS, and that its primary runs"
 	case number == 1044:
 		hint = "check the name of the database, and that the user has rights in it"
 	case number == 1045, number == 3159, postgres && class == Denied:
@@ -219,6 +221,9 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	if engine.Name != "mysql" && engine.Name != "vitess" {
 		isolation, longest, idle, unit = "tx_isolation", "max_statement_time", "idle_transaction_timeout", time.Second
 	}
+	if engine.Shard != "" {
+		c.Params["transaction_timeout"] = strconv.FormatInt(vitessLongest.Milliseconds(), 10)
+	}
 	c.Params[isolation] = "'READ-COMMITTED'"
 	c.Params[longest] = strconv.FormatInt(int64(c.ReadTimeout/unit), 10)
 	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
@@ -230,6 +235,9 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	slow := c.Clone()
 	delete(slow.Params, longest)
 	delete(slow.Params, "lock_wait_timeout") // a migration that gives up loses its work
+	if delete(slow.Params, "transaction_timeout"); engine.Shard != "" {
+		slow.Params["workload"] = "'OLAP'" // for as long as a query takes, and for any number of rows
+	}
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
 	generation := new(atomic.Int64)
@@ -266,7 +274,6 @@ func lockByName(ctx context.Context, conn *sql.Conn) (unlock func(context.Contex
 		}
 	}
 	return func(ctx context.Context, _ error) error {
-		_, err := conn.ExecContext(ctx, "DO RELEASE_LOCK("+name+")")
-		return err
+		return conn.QueryRowContext(ctx, "SELECT RELEASE_LOCK("+name+")").Scan(&got)
 	}, nil
 }
