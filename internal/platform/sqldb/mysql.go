@@ -235,9 +235,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	slow := c.Clone()
 	delete(slow.Params, longest)
 	delete(slow.Params, "lock_wait_timeout") // a migration that gives up loses its work
-	if delete(slow.Params, "transaction_timeout"); engine.Shard != "" {
-		slow.Params["workload"] = "'OLAP'" // for as long as a query takes, and for any number of rows
-	}
+	delete(slow.Params, "transaction_timeout")
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
 	generation := new(atomic.Int64)
