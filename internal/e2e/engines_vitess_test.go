@@ -46,7 +46,7 @@ func TestSaleOnTwoShardsOfVitess(t *testing.T) {
 	refusesOtherShards(t, fleets, shards)
 	for _, how := range []string{"migrate --create", "serve", "audit"} {
 		code, _, stderr := call(t, noEnv, append(strings.Fields(how), "--database", strings.TrimSuffix(vitess.URL(""), ":"))...)
-		if code != 1 || !strings.Contains(stderr, "an instance sells the SKUs of one: name it, such as shop:-80") {
+		if code != 1 || !strings.Contains(stderr, "an instance sells the SKUs of one at its primary: name it, such as shop:-80") {
 			t.Errorf("%s without a shard: exit code %d: %s", how, code, stderr)
 		}
 	}
@@ -71,6 +71,7 @@ func TestSaleOnTwoShardsOfVitess(t *testing.T) {
 		placeAll()
 		for i, s := range sales {
 			gaps[i] = append(gaps[i], slices.Max(s.gaps(began)))
+			t.Logf("%s: standstills of %v", shards[i], s.gaps(began))
 		}
 	}
 	for i, s := range sales {
