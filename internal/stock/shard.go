@@ -24,8 +24,11 @@ type Shard struct {
 
 // ParseShard returns the shard with a name. That of all SKUs is empty, or a dash.
 func ParseShard(name string) (Shard, error) {
+	if name == "" {
+		return Shard{}, nil
+	}
 	from, to, ok := strings.Cut(name, "-")
-	if !ok && name != "" {
+	if !ok {
 		return Shard{}, errors.New("want a range of keys as Vitess has it, such as -80 or 80-")
 	}
 	first, err := bound(from)
