@@ -1,4 +1,4 @@
-// Package sqldb is the seam to the engines of SQL: SQLite, MariaDB, MySQL and PostgreSQL. Packages that keep tables in a
+// Package sqldb is the seam to the engines of SQL: SQLite, MariaDB, MySQL, a shard of Vitess, and PostgreSQL. Packages that keep tables in a
 // [database/sql.DB] take an [Engine], and import no driver.
 //
 // Each engine has one file with everything in which it differs: how connections are opened, with the session settings
