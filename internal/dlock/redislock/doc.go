@@ -13,7 +13,7 @@
 //	shop:lock:{KEY}:alive   hash    OWNER: DEAD SPAN STAMP   the same
 //	shop:lock:push:PROCESS  channel OWNER TOKEN STAMP    one per Locker
 //
-// OWNER is PROCESS-NUMBER, new for every acquisition. PROCESS is random, one per Locker. TIME is that of the server in
+// OWNER is PROCESS-NUMBER-TTL, new for every acquisition. PROCESS is random, one per Locker; TTL is in ms. TIME is that of the server in
 // microseconds. The braces are a hash tag, so all keys of a lock share a slot. A KEY that contains a tag has the slot
 // of this tag.
 //
@@ -65,8 +65,8 @@
 //	a holder dies          The lock remains until its TTL ends. The first poll then grants it to the head of the queue.
 //	a waiter dies          Its place remains for 2.5 s, or five eighths of a shorter TTL than 4 s. A grant to it lasts 3 s
 //	                       more, or the TTL.
-//	Redis' clock is set    The lock of a holder that dies remains for that much longer than its TTL. A running holder
-//	back                   renews its own. ForceRelease ends it.
+//	Redis' clock is set    The lock of a holder that has died remains for its TTL after the next request for it. Waiters
+//	back                   that a grant overtakes before their next poll lose their place.
 //	Redis loses its data,  A second holder is possible until the first is notified by its next renewal. The fencing token
 //	or fails over to a     refuses the first holder's late writes. The queue forms again in the order of the next polls.
 //	replica that lagged

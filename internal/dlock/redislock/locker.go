@@ -50,7 +50,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Locker, error) {
 		calls:    redisx.NewCaller(rdb, cfg.Timeout),
 		renewals: redisx.NewCaller(rdb, cfg.Timeout),
 	}
-	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, l.receive)
+	l.notifier = redisx.NewNotifier(rdb, cfg.Prefix, cfg.TTL, l.receive)
 	l.ttl = cfg.TTL.Milliseconds()
 	l.common = []any{l.fenceTTL(), l.hand().Milliseconds(), l.dead().Microseconds(), l.notifier.Channels()}
 	l.rollback = driver.NewRollback(driver.RollbackConfig{

@@ -29,11 +29,11 @@ func script(t testing.TB, name string) *redis.Script {
 }
 
 // run calls a script of the queue as a client with a TTL of 30 s does, whose
-// waiters live for 5 s.
+// waiters live for 2.5 s.
 func run(t testing.TB, rdb redis.UniversalClient, name, key, first string, more ...any) any {
 	t.Helper()
 	k := lockKey(key)
-	args := append([]any{first, 60_000, 3_000, 5_000_000, "push:"}, more...)
+	args := append([]any{first, 60_000, 3_000, 2_500_000, "push:"}, more...)
 	reply, err := script(t, name).Run(t.Context(), rdb, []string{k, k + ":fence", k + ":queue", k + ":alive"}, args...).Result()
 	if err != nil {
 		t.Fatal(err)

@@ -25,7 +25,7 @@ const maxWeight = 1024
 //	shop:sem:{KEY}         zset    OWNER:1 ... OWNER:N -> when the permit expires, by the clock of the server
 //	shop:sem:{KEY}:queue   zset    OWNER -> ticket
 //	shop:sem:{KEY}:owners  hash    OWNER -> FENCE:N of a holder, FENCE:N:DEAD:SPAN:STAMP of a waiter
-//	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted
+//	shop:sem:{KEY}:state   hash    last fence; epoch, when this state began; hold, until when nothing is granted, and wait, its length
 //	shop:sem:{KEY}:limit   string  number of permits, if it was resized
 //
 // A lease of N permits is N members of the first set, at most 1024. So the number of free permits is the limit minus
@@ -34,7 +34,7 @@ const maxWeight = 1024
 // N members cost only the caller that asks for N.)
 //
 // OWNER is new for every call of Acquire and TryAcquire, so that an attempt can be repeated: it finds its grant, or
-// its place. The ticket is the fencing token of the grant to come, max(last+1, TIME in microseconds). Because grants
+// its place. It ends with the TTL in ms. The ticket is the fencing token of the grant to come, max(last+1, TIME in microseconds). Because grants
 // are made in the order of tickets, fencing tokens increase from grant to grant.
 //
 // # Operations
@@ -64,6 +64,9 @@ const maxWeight = 1024
 //
 // A holder: its permits, for a TTL at most. A waiter: its place, until it is dead and at the head. The rest expires:
 // the first three keys together, two TTLs after their last use, and the state after a day. The limit stays.
+//
+// If the clock of Redis is set back, permits and waiters that would outlast it have a time from before. When a caller
+// lacks permits, such permits begin their TTL again. Such a waiter is dropped at the head, and queues again at its next poll.
 //
 // # What a loss of data does to the limit
 //
@@ -137,7 +140,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Semaphore, error) {
 	s.rollback = driver.NewRollback(driver.RollbackConfig{
 		TTL: max(ttl, 2*s.waiterTTL()), Pause: timeout / 4, Timeout: 2 * timeout, Revert: s.revert,
 	})
-	s.notifier = redisx.NewNotifier(rdb, s.prefix, nil)
+	s.notifier = redisx.NewNotifier(rdb, s.prefix, ttl, nil)
 	s.renewer = driver.NewRenewer(driver.RenewerConfig{TTL: ttl, Renew: s.renew})
 	return s, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/redlock"
+	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
@@ -39,22 +40,52 @@ func TestRefusedAttemptLeavesNothing(t *testing.T) {
 	})
 }
 
+// takeScript runs take.lua as a client does whose locks last for 3 s, and returns for how many ms the server refuses.
+func takeScript(t testing.TB, rdb redis.UniversalClient, key, owner string, settle int) (left int) {
+	t.Helper()
+	text, err := os.ReadFile("lua/take.lua")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{key, key + ":fence", key + ":known", key + ":settling"}
+	reply, err := redis.NewScript(string(text)).Run(t.Context(), rdb, keys, owner, 3000, 6000, settle).Int()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}
+
 // A value without an end is no reason to ask again at once.
 func TestForeignValueIsNotPolledInATightLoop(t *testing.T) {
 	t.Parallel()
 	testbedtest.Steady(t, func(t testing.TB) {
-		text, err := os.ReadFile("lua/take.lua")
-		if err != nil {
-			t.Fatal(err)
-		}
 		rdb, key := client(t, testbedtest.Redis(t)), rand.Text()
 		if err := rdb.MSet(t.Context(), key, "maintenance", key+":known", "1").Err(); err != nil {
 			t.Fatal(err)
 		}
-		keys := []string{key, key + ":fence", key + ":known", key + ":settling"}
-		left, err := redis.NewScript(string(text)).Run(t.Context(), rdb, keys, "a", 3000, 6000, 0).Int()
-		if err != nil || left != 3000 {
-			t.Errorf("take = %d, %v, want a TTL of 3000", left, err)
+		if left := takeScript(t, rdb, key, "a", 0); left != 3000 {
+			t.Errorf("take = %d, want a TTL of 3000", left)
 		}
 	})
+}
+
+// The clock of a server is set back by a day. It refuses for no longer than before: for a holder that has died, and
+// because it began without data.
+func TestClockOfAServerIsSetBack(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{OwnClock: true})
+	rdb, held, empty := client(t, server.URL()), rand.Text(), rand.Text()
+	if err := rdb.Set(t.Context(), held+":known", "1", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	takeScript(t, rdb, held, "dead-1-3000", 0)
+	takeScript(t, rdb, empty, "first-1-3000", 3000)
+	if err := server.SetClock(-24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{held, empty} {
+		if left := takeScript(t, rdb, key, "next-1-3000", 3000); left < 1 || left > 3000 {
+			t.Errorf("it refuses for %d ms, want 3000 at most", left)
+		}
+	}
 }

@@ -23,9 +23,9 @@
 //	shop:redlock:{KEY}        string  OWNER:TOKEN:TIME  TTL of the lock
 //	shop:redlock:{KEY}:fence  string  TOKEN:FORCED      24 h, or twice the TTL of the lock
 //	shop:redlock:known        string  TIME              for ever
-//	shop:redlock:settling     string  TIME              Config.Settle
+//	shop:redlock:settling     string  SETTLE            Config.Settle, in ms
 //
-// OWNER is PROCESS-NUMBER and new for every attempt. TIME is that of the server in microseconds. FORCED is the owner
+// OWNER is PROCESS-NUMBER-TTL and new for every attempt; TTL is in ms. TIME is that of the server in microseconds. FORCED is the owner
 // that was force-released last.
 //
 // # Operations

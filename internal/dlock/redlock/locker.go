@@ -80,7 +80,9 @@ func New(servers []redis.UniversalClient, cfg Config) (*Locker, error) {
 func (l *Locker) fenceTTL() int64 { return max(fenceTTL, 2*l.cfg.TTL).Milliseconds() }
 
 // newID returns the owner of an attempt.
-func (l *Locker) newID() string { return l.process + "-" + strconv.FormatUint(l.calls.Add(1), 10) }
+func (l *Locker) newID() string {
+	return l.process + "-" + strconv.FormatUint(l.calls.Add(1), 10) + "-" + strconv.FormatInt(l.cfg.TTL.Milliseconds(), 10)
+}
 
 // TryAcquire implements [dlock.Locker]. A server that has lost its data counts as one
 // that another owner has, for a time.

@@ -18,8 +18,8 @@ import (
 //
 // How to use it:
 //
-//	n := redisx.NewNotifier(rdb, prefix, nil)   // prefix as "shop:lock:"; it subscribes when it is first needed
-//	id := n.NewID()                             // PROCESS-NUMBER, unique: the name of one wait, and the owner of its grant
+//	n := redisx.NewNotifier(rdb, prefix, ttl, nil) // prefix as "shop:lock:"; it subscribes when it is first needed
+//	id := n.NewID()                             // PROCESS-NUMBER-TTL, unique: the name of one wait, and the owner of its grant
 //	pushes, leave := n.Join(ctx, id)            // before the script runs: a push can be faster than the reply
 //	defer leave()
 //	script.Run(..., n.Channels(), id, n.Stamp(time.Now()), ...)
@@ -50,6 +50,7 @@ type Notifier struct {
 	rdb      redis.UniversalClient
 	channels string
 	process  string
+	ttl      string                   // of grants, in ms: the end of each ID
 	news     func(id, payload string) // what is for none of the waits; it must not block
 	epoch    time.Time
 	ids      atomic.Uint64
@@ -63,15 +64,19 @@ type Notifier struct {
 }
 
 // NewNotifier returns a Notifier whose channel begins with prefix. It subscribes when it is first
-// needed. news gets what is for none of the waits, must not block, and may be nil.
-func NewNotifier(rdb redis.UniversalClient, prefix string, news func(id, payload string)) *Notifier {
+// needed. IDs name ttl, the longest that a grant lasts without a renewal: a script that finds one that would last longer knows
+// that the clock was set back. news gets what is for none of the waits, must not block, and may be nil.
+func NewNotifier(rdb redis.UniversalClient, prefix string, ttl time.Duration, news func(id, payload string)) *Notifier {
 	return &Notifier{
-		rdb: rdb, channels: prefix + "push:", process: rand.Text(), news: news, epoch: time.Now(), waits: map[string]chan string{},
+		rdb: rdb, channels: prefix + "push:", process: rand.Text(), ttl: strconv.FormatInt(ttl.Milliseconds(), 10),
+		news: news, epoch: time.Now(), waits: map[string]chan string{},
 	}
 }
 
 // NewID returns a name for one wait, which is also the owner of its grant.
-func (n *Notifier) NewID() string { return n.process + "-" + strconv.FormatUint(n.ids.Add(1), 36) }
+func (n *Notifier) NewID() string {
+	return n.process + "-" + strconv.FormatUint(n.ids.Add(1), 36) + "-" + n.ttl
+}
 
 // Stamp returns the time of a request as an argument for its script.
 func (n *Notifier) Stamp(t time.Time) string { return strconv.FormatInt(int64(t.Sub(n.epoch)), 10) }

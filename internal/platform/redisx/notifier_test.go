@@ -3,6 +3,7 @@ package redisx_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -16,7 +17,7 @@ func TestUnreadPushesOfAWaitAreNews(t *testing.T) {
 	t.Parallel()
 	rdb := redistest.Client(t, testbedtest.Redis(t))
 	var news []string
-	n := redisx.NewNotifier(rdb, "unread:", func(id, payload string) { news = append(news, id+" "+payload) })
+	n := redisx.NewNotifier(rdb, "unread:", time.Minute, func(id, payload string) { news = append(news, id+" "+payload) })
 	defer n.Close(t.Context())
 	id := n.NewID()
 	pushes, leave := n.Join(t.Context(), id)

@@ -17,9 +17,18 @@ local state = redis.call('HGETALL', KEYS[1])
 for i = 1, #state, 2 do
   local name, value = state[i], state[i + 1]
   if name == ':limit' then limit = tonumber(value)
-  elseif name == ':hold' then hold = tonumber(value)
+  elseif name == ':hold' then
+    hold = tonumber(value)
+    if hold > now + ARGV[6] then -- as above
+      hold = now + ARGV[6]
+      redis.call('HSET', KEYS[1], ':hold', string.format('%.0f', hold))
+    end
   else
     local granted, wanted, expires, last = string.match(value, '^(%d+):(%d+):(%d+):(%d+)$')
+    if expires and tonumber(expires) > now + ttl then -- from before the clock was set back: it may be dead
+      expires = now + ttl
+      redis.call('HSET', KEYS[1], name, string.format('%s:%s:%.0f:%s', granted, wanted, expires, last))
+    end
     if not expires or tonumber(expires) <= now then redis.call('HDEL', KEYS[1], name)
     elseif name == me then
       if tonumber(last) >= call then return redis.error_reply('ERR a later call was faster') end

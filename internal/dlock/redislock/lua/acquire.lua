@@ -38,4 +38,4 @@ if not held then
     return grant(KEYS[1], KEYS[2], ARGV[1], ARGV[6], time)
   end
 end
-return math.max(0, redis.call('PTTL', KEYS[1]))
+return math.max(0, left(held))

@@ -47,10 +47,11 @@ local function show(id, stamp, time)
   keep(KEYS[4], digits(ARGV[4] / 500)) -- ms: twice the life of a waiter
 end
 
--- What a waiter has shown, if it lives: for how many ms it trusts a grant, and its stamp.
+-- What a waiter has shown, if it lives: for how many ms it trusts a grant, and its stamp. One that would live for longer
+-- than that has shown itself before the clock was set back.
 local function living(id, time)
   local dead, span, stamp = string.match(redis.call('HGET', KEYS[4], id) or '', '^(%d+) (%d+) (%d+)$')
-  if dead and time <= tonumber(dead) then return span, stamp end
+  if dead and time <= tonumber(dead) and dead - time <= span * 1000 then return span, stamp end
 end
 
 -- The first waiter that lives, and what it has shown. Takes out dead ones before it,
@@ -71,6 +72,15 @@ local function hand(id, span, stamp, time)
   dequeue(id)
   local token = grant(KEYS[1], KEYS[2], id, span, time)
   redis.call('PUBLISH', ARGV[5] .. string.match(id, '^[^-]*'), id .. ' ' .. token .. ' ' .. stamp)
+end
+
+-- For how many ms the lock lasts without a renewal. Redis stores a TTL as a time. So one beyond the TTL in the name of
+-- the owner is from before the clock was set back, and begins again: its holder may be dead.
+local function left(held)
+  local ms, ttl = redis.call('PTTL', KEYS[1]), string.match(held or '', '^%w+%-%w+%-(%d+):%d+$')
+  if not ttl or ms <= tonumber(ttl) then return ms end
+  redis.call('PEXPIRE', KEYS[1], ttl)
+  return tonumber(ttl)
 end
 
 -- Ends the present grant: the first waiter gets the lock, or nobody has it.

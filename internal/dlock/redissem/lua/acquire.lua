@@ -13,8 +13,10 @@ if not epoch then
   redis.call('HSET', state, 'epoch', epoch)
 end
 if known ~= '' and known ~= epoch then
-  local hold = math.floor(tonumber(epoch) / 1000) + ttl
-  redis.call('HSET', state, 'hold', digits(math.max(hold, tonumber(redis.call('HGET', state, 'hold') or 0))))
+  local hold = math.min(now, math.floor(tonumber(epoch) / 1000)) + ttl
+  if hold > tonumber(redis.call('HGET', state, 'hold') or 0) then
+    redis.call('HSET', state, 'hold', digits(hold), 'wait', ttl)
+  end
 end
 remember()
 

@@ -61,9 +61,33 @@ local function ticket()
   return token
 end
 
--- While nobody can know what is still held, after a loss of data, nothing is granted.
+-- Permits beyond the TTL in the name of their owner are from before the clock was set back, and begin it again: their
+-- holder may be dead. At most 64; the next call goes on.
+local function clamp()
+  local last = 0
+  repeat
+    local late = redis.call('ZREVRANGE', holders, 0, last, 'WITHSCORES')
+    for i = 1, #late, 2 do
+      local span = string.match(late[i], '^%w+%-%w+%-(%d+):%d+$')
+      if not span or tonumber(late[i + 1]) <= now + span then return end
+      redis.call('ZADD', holders, digits(now + span), late[i])
+    end
+    last = last + 63
+  until last > 63
+end
+
+-- While nobody can know what is still held, after a loss of data, nothing is granted: until hold, and for no longer than
+-- wait, whatever becomes of the clock.
 local function fits(n)
-  return now >= (tonumber(redis.call('HGET', state, 'hold') or 0) or 0) and redis.call('ZCARD', holders) + n <= limit
+  local hold, wait = unpack(redis.call('HMGET', state, 'hold', 'wait'))
+  if hold and wait and hold - now > tonumber(wait) then
+    hold = now + wait
+    redis.call('HSET', state, 'hold', digits(hold))
+  end
+  if now < (tonumber(hold) or 0) then return false end
+  if redis.call('ZCARD', holders) + n <= limit then return true end
+  clamp()
+  return false
 end
 
 local function grant(owner, fence, n, span)
@@ -90,7 +114,7 @@ local function pump(caller)
     if not head then return end
     local fence, n, dead, span, stamp = string.match(redis.call('HGET', owners, head) or '', '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
     n = tonumber(n)
-    if not fence or tonumber(dead) <= now then
+    if not fence or tonumber(dead) <= now or dead - now > tonumber(span) then
       drop(head)
     elseif n > limit then
       drop(head)

@@ -1,0 +1,41 @@
+package permits_test
+
+import (
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"example.com/shop/internal/dlock/dlocktest/redistest"
+	"example.com/shop/internal/dlock/permits"
+	"example.com/shop/internal/platform/testbed"
+	"example.com/shop/internal/platform/testbed/testbedtest"
+)
+
+// The clock of Redis is set back by a day after an instance with all permits has died, or after a loss of data. Others
+// wait for no longer than without that.
+func TestClockOfRedisIsSetBack(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartRedis(t, testbed.RedisConfig{OwnClock: true})
+	rdb := redistest.Client(t, server.URL())
+	const limit = 3
+	renewal := permits.Renewal{Wanted: limit, Permits: limit, TTL: time.Second, Hold: time.Second}
+	renew := func(s permits.Store, instance string) int {
+		renewal.Instance, renewal.Call = instance, renewal.Call+1
+		d, err := s.Renew(t.Context(), renewal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Granted
+	}
+	held, lossy := shared(t, rdb, rand.Text()), shared(t, rdb, rand.Text())
+	waitFor(t, "all permits for the one that dies", func() bool { return renew(held, "dead") == limit })
+	renew(lossy, "new") // there is no lease: nobody grows yet
+	if err := server.SetClock(-24 * time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if n := renew(held, "heir"); n != 0 {
+		t.Errorf("right after the death of the holder of all: %d permits", n)
+	}
+	waitFor(t, "the permits of the dead", func() bool { return renew(held, "heir") == limit })
+	waitFor(t, "permits after the loss", func() bool { return renew(lossy, "new") == limit })
+}
