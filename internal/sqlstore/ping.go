@@ -19,9 +19,9 @@ func (s *Store) Ping(ctx context.Context) error {
 	return s.ask(ctx, func(ctx context.Context, db *sql.DB) error { return db.PingContext(ctx) })
 }
 
-// emptyOrder is refused by a server that would refuse an order: it is read-only, has no quorum, or gives the user no
-// right. It writes nothing, and costs what a read costs.
-const emptyOrder = "INSERT INTO orders SELECT * FROM orders WHERE 1 = 0"
+// emptyOrder are refused by a server that would refuse an order: it is read-only, has no quorum, or lets the user insert
+// or update nothing. They write nothing, and cost what reads cost.
+var emptyOrder = [...]string{"INSERT INTO orders SELECT * FROM orders WHERE 1 = 0", "UPDATE skus SET version = version WHERE 1 = 0"}
 
 // Ready is Ping with the question whether the database would store an order. It returns [ErrNoSchema] if the schema is older
 // than the program, and the refusal of a server that accepts no order. A file was found to be writable when it was opened.
@@ -30,8 +30,12 @@ func (s *Store) Ready(ctx context.Context) error {
 		if err := s.requireLatest(ctx, db); err != nil || s.engine.OneWriter {
 			return err
 		}
-		_, err := db.ExecContext(ctx, emptyOrder)
-		return schema(err)
+		for _, statement := range emptyOrder {
+			if _, err := db.ExecContext(ctx, statement); err != nil {
+				return schema(err)
+			}
+		}
+		return nil
 	})
 }
 

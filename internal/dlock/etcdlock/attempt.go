@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"example.com/shop/internal/dlock"
 )
@@ -108,32 +105,4 @@ func (s *store) failed(ctx context.Context, p *place, err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %w", dlock.ErrUncertain, err)
-}
-
-// refused reports whether err is an answer that proves that nothing was written.
-func refused(err error) bool {
-	answer, ok := status.FromError(err)
-	if !ok {
-		return false
-	}
-	switch answer.Code() {
-	case codes.InvalidArgument, codes.ResourceExhausted, codes.PermissionDenied,
-		codes.Unauthenticated, codes.FailedPrecondition, codes.NotFound, codes.OutOfRange, codes.Unimplemented:
-		return true
-	default: // Unavailable and the like: a member that lost its leader may have passed it on before
-		return false
-	}
-}
-
-// inTime adds the end of ctx to err, which the client reports in its own words, and
-// sometimes before ctx itself is done. It leaves the cause of ctx out, which may look like
-// an answer of etcd.
-func inTime(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return errors.Join(ctx.Err(), err)
-	}
-	if deadline, ok := ctx.Deadline(); ok && !time.Now().Before(deadline) {
-		return errors.Join(context.DeadlineExceeded, err)
-	}
-	return err
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 
@@ -91,6 +90,3 @@ func (s *store) revoke(ctx context.Context, id int64) (revision int64, err error
 	}
 	return answer.GetHeader().GetRevision(), err
 }
-
-// isGone reports whether err says that there is no such lease.
-func isGone(err error) bool { return errors.Is(err, rpctypes.ErrGRPCLeaseNotFound) }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"example.com/shop/internal/dlock/dlocktest/redistest"
-	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/redisx"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -21,16 +21,42 @@ import (
 
 // provoked are ways to have a server refuse a script that writes.
 var provoked = map[string]struct {
-	args  []string // of the server
-	do    [][]any  // what is done to it
-	wrong bool     // another server is asked from then on
+	args   []string // of the server
+	before [][]any  // what is done to the server first
+	user   string   // of the client
+	do     [][]any  // what is done to the server then
+	cut    bool     // connections end then: one that is open may do what it could do before
+	hold   []any    // what the server does while it refuses
+	until  func(t *testing.T, admin redis.UniversalClient)
+	wrong  bool // another server is asked from then on
 }{
 	"READONLY":    {do: [][]any{{"REPLICAOF", "127.0.0.1", "1"}}, wrong: true},
 	"MASTERDOWN":  {do: [][]any{{"CONFIG", "SET", "replica-serve-stale-data", "no"}, {"REPLICAOF", "127.0.0.1", "1"}}, wrong: true},
 	"NOREPLICAS":  {do: [][]any{{"CONFIG", "SET", "min-replicas-to-write", "1"}}, wrong: true},
-	"CLUSTERDOWN": {args: []string{"--cluster-enabled", "yes"}, do: [][]any{{"CLUSTER", "DELSLOTSRANGE", "0", "16383"}}, wrong: true},
-	"NOPERM":      {do: [][]any{{"ACL", "SETUSER", "default", "-@scripting"}}},
-	"OOM":         {do: [][]any{{"CONFIG", "SET", "maxmemory", "1"}}},
+	"CLUSTERDOWN": {args: []string{"--cluster-enabled", "yes"}, before: [][]any{{"CLUSTER", "ADDSLOTSRANGE", "0", "16383"}}, do: [][]any{{"CLUSTER", "DELSLOTSRANGE", "0", "16383"}}, wrong: true},
+	"LOADING": {
+		args: []string{"--enable-debug-command", "yes", "--key-load-delay", "100000", "--loading-process-events-interval-bytes", "1024"},
+		do:   [][]any{{"DEBUG", "POPULATE", "300", "key", "2048"}}, hold: []any{"DEBUG", "RELOAD"}, wrong: true,
+	},
+	"NOPERM":    {do: [][]any{{"ACL", "SETUSER", "default", "-@scripting"}}},
+	"NOAUTH":    {do: [][]any{{"CONFIG", "SET", "requirepass", "new"}}, cut: true},
+	"WRONGPASS": {before: [][]any{{"CONFIG", "SET", "requirepass", "former"}}, user: ":former@", do: [][]any{{"CONFIG", "SET", "requirepass", "new"}}, cut: true},
+	"OOM":       {do: [][]any{{"CONFIG", "SET", "maxmemory", "1"}}},
+	"MISCONF":   {do: [][]any{{"CONFIG", "SET", "save", "3600 1"}}, until: failedToSave},
+	"BUSY":      {args: []string{"--busy-reply-threshold", "1"}, hold: []any{"EVAL", "while true do end", "0"}},
+}
+
+// failedToSave returns when a server could not write its data to disk: there is a folder instead of the file.
+func failedToSave(t *testing.T, admin redis.UniversalClient) {
+	t.Helper()
+	folder := admin.ConfigGet(t.Context(), "dir").Val()["dir"]
+	if err := os.MkdirAll(filepath.Join(folder, "dump.rdb", "occupied"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	ask(t, admin, "BGSAVE")
+	testbedtest.Eventually(t, "a save that fails", func() bool {
+		return strings.Contains(admin.Info(t.Context(), "persistence").Val(), "rdb_last_bgsave_status:err")
+	})
 }
 
 // connections is how many connections a pool has when its server changes.
@@ -47,18 +73,33 @@ func TestWrongServerIsLeft(t *testing.T) {
 				former, next := testbedtest.StartRedis(t, testbed.RedisConfig{Args: c.args}), testbedtest.StartRedis(t, testbed.RedisConfig{})
 				proxy := testbedtest.StartProxy(t, former.Addr())
 				proxy.Reword("-"+code+" ", wording)
-				admin, rdb := redistest.Client(t, former.URL()), redistest.Client(t, "redis://"+proxy.Addr())
-				if c.args != nil {
-					ask(t, admin, "CLUSTER", "ADDSLOTSRANGE", "0", "16383")
-					testbedtest.Eventually(t, "the cluster to serve", func() bool { return rdb.Set(t.Context(), "k", 1, 0).Err() == nil })
+				admin, rdb := redistest.Client(t, former.URL()), redistest.Client(t, "redis://"+c.user+proxy.Addr())
+				for _, args := range c.before {
+					ask(t, admin, args...)
 				}
+				testbedtest.Eventually(t, "the server to serve", func() bool { return rdb.Set(t.Context(), "k", 1, 0).Err() == nil })
 				fill(t, rdb)
 				proxy.Lead(next.Addr())
 				for _, args := range c.do {
 					ask(t, admin, args...)
 				}
+				if c.hold != nil {
+					other := redistest.Client(t, former.URL())
+					go other.Do(t.Context(), c.hold...)
+					testbedtest.Eventually(t, "the server to refuse", func() bool { return admin.Set(t.Context(), "k", 1, 0).Err() != nil })
+				}
+				if c.until != nil {
+					c.until(t, admin)
+				}
+				if c.cut {
+					proxy.Lead(former.Addr())
+					proxy.Refuse()
+					if err := proxy.Pass(); err != nil {
+						t.Fatal(err)
+					}
+				}
 				err := set(t.Context(), rdb)
-				if err == nil || !strings.Contains(err.Error(), code+" ") || redisclient.WrongServer(err) != c.wrong || !redisx.Refused(err) {
+				if err == nil || !strings.Contains(err.Error(), code+" ") || redisx.WrongServer(err) != c.wrong || !redisx.Refused(err) {
 					t.Fatalf("the first call: %v; want %s, of the wrong server: %v", err, code, c.wrong)
 				}
 				if err := set(t.Context(), rdb); (err == nil) != c.wrong {
@@ -89,7 +130,7 @@ func TestCallsTogetherLeaveTheWrongServer(t *testing.T) {
 	proxy.Lead(next.Addr())
 	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
 	for _, err := range call() {
-		if !redisclient.WrongServer(err) {
+		if !redisx.WrongServer(err) {
 			t.Errorf("a first call: %v, want READONLY", err)
 		}
 	}
@@ -111,7 +152,7 @@ func TestWrongServerIsLeftOverTLS(t *testing.T) {
 	}
 	proxy.Lead(next.Addr())
 	ask(t, redistest.Client(t, former.URL()), "REPLICAOF", "127.0.0.1", "1")
-	if err := set(t.Context(), rdb); !redisclient.WrongServer(err) {
+	if err := set(t.Context(), rdb); !redisx.WrongServer(err) {
 		t.Errorf("the first call: %v, want READONLY", err)
 	}
 	if err := set(t.Context(), rdb); err != nil {
@@ -139,7 +180,7 @@ func TestErrorsPageOfRedis(t *testing.T) {
 	}
 	rows := regexp.MustCompile(`(?m)^\| Redis \| ([A-Z]+) \| [^|]+ \| ([^|]+) \| (yes|no) \|$`).FindAllStringSubmatch(string(page), -1)
 	for _, m := range rows {
-		wrong := redisclient.WrongServer(reply(m[1] + " text"))
+		wrong := redisx.WrongServer(reply(m[1] + " text"))
 		if want := map[bool]string{true: "replaced", false: "kept"}[wrong]; m[2] != want {
 			t.Errorf("%s: the page has %q, the code %q", m[1], m[2], want)
 		}

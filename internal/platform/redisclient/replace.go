@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"syscall"
 
@@ -14,7 +12,7 @@ import (
 	"example.com/shop/internal/platform/redisx"
 )
 
-// replacing is a hook of a client of one address, where another server may have taken over. If a reply says [WrongServer],
+// replacing is a hook of a client of one address, where another server may have taken over. If a reply says [redisx.WrongServer],
 // all connections that are open are used no more, and new ones are opened. go-redis itself drops one connection per
 // refusal, and only for one wording of one error.
 type replacing struct{ latest *atomic.Int64 } // generation of connections
@@ -69,7 +67,7 @@ func (r replacing) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 // check begins the next generation if the error of a command, which was sent on a connection of this generation, says
 // that the server is the wrong one.
 func (r replacing) check(generation int64, err error) {
-	if WrongServer(err) {
+	if redisx.WrongServer(err) {
 		r.latest.CompareAndSwap(generation, generation+1)
 	}
 }
@@ -99,24 +97,3 @@ type unread struct{ syscall.RawConn }
 
 // Read implements [syscall.RawConn].
 func (unread) Read(func(uintptr) bool) error { return nil }
-
-// wrongServer are the codes of errors by which a server says that it is not, or no longer, the one that serves.
-var wrongServer = []string{
-	"READONLY",    // a replica
-	"MASTERDOWN",  // a replica without its master
-	"NOREPLICAS",  // a master that has lost its replicas
-	"CLUSTERDOWN", // a node of a minority, or outside of a cluster
-	"LOADING",     // a server that has just started
-}
-
-// WrongServer reports whether err is a server's statement that another server, or none, takes the request. A script may
-// add text before the code, and so may a proxy.
-func WrongServer(err error) bool {
-	if _, ok := err.(redis.Error); !ok { //nolint:errorlint // It is asked for each reply, and go-redis wraps no replies.
-		return false
-	}
-	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "!"), "ERR ")
-	return slices.ContainsFunc(wrongServer, func(code string) bool {
-		return strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ")
-	})
-}

@@ -76,20 +76,6 @@ func named(what string, err error) error {
 // maxWait bounds a request. zk gives up a connection that has been silent for as long.
 func (s *Session) maxWait() time.Duration { return s.Timeout() * 2 / 3 }
 
-// explain says what an error of zk means for the request.
-func explain(err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing):
-		return fmt.Errorf("%w: %w", ErrUncertain, err)
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionExpired), errors.Is(err, zk.ErrSessionMoved):
-		return fmt.Errorf("%w: %w", ErrUnavailable, err) // refused, not executed
-	default:
-		return err
-	}
-}
-
 // confirming is call for a request that a majority has to accept: it proves that the
 // session lived when it was sent.
 func confirming[T any](ctx context.Context, s *Session, what string, f func(*zk.Conn) (T, error), late func(T, error)) (T, error) {

@@ -29,18 +29,6 @@ const (
 // String is the name of the state in lower case.
 func (s State) String() string { return [...]string{"disconnected", "connected", "expired"}[s] }
 
-var (
-	// ErrUnavailable means that a request was not sent, because no server answers.
-	ErrUnavailable = errors.New("zookeeper: no server answers")
-
-	// ErrUncertain means that a request was sent and not answered. It may have been
-	// executed, or be executed yet.
-	ErrUncertain = errors.New("zookeeper: outcome unknown")
-
-	// ErrClosed means that the session was closed.
-	ErrClosed = errors.New("zookeeper: session closed")
-)
-
 const defaultRoot = "/shop"
 
 // Config is the configuration of a [Session].

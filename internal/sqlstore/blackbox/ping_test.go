@@ -109,8 +109,11 @@ func TestPingFailsWithoutADatabase(t *testing.T) {
 func TestReadyAsksWhatAnOrderNeeds(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
-	execAt(t, server, "CREATE USER reader", "GRANT SELECT ON shop.* TO reader")
-	reader := opening(t, "mysql://reader@"+server.Addr()+"/"+testbed.DefaultDatabase)
+	as := func(user, rights string) *sqlstore.Store {
+		execAt(t, server, "CREATE USER "+user, "GRANT "+rights+" ON shop.* TO "+user)
+		return opening(t, "mysql://"+user+"@"+server.Addr()+"/"+testbed.DefaultDatabase)
+	}
+	reader := as("reader", "SELECT")
 	for _, s := range []*sqlstore.Store{reader, opening(t, "sqlite:"+t.TempDir()+"/shop.db")} {
 		if ping, ready := s.Ping(t.Context()), s.Ready(t.Context()); ping != nil || !errors.Is(ready, sqlstore.ErrNoSchema) {
 			t.Errorf("without a schema: ping %v, ready %v", ping, ready)
@@ -120,8 +123,12 @@ func TestReadyAsksWhatAnOrderNeeds(t *testing.T) {
 	if err := s.Ready(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if ping, ready := reader.Ping(t.Context()), reader.Ready(t.Context()); ping != nil || sqldb.Classify(ready) != sqldb.Denied {
-		t.Errorf("as a user who reads only: ping %v, ready %v", ping, ready)
+	for rights, s := range map[string]*sqlstore.Store{
+		"SELECT": reader, "SELECT, INSERT": as("inserter", "SELECT, INSERT"), "SELECT, UPDATE": as("updater", "SELECT, UPDATE"),
+	} {
+		if ping, ready := s.Ping(t.Context()), s.Ready(t.Context()); ping != nil || sqldb.Classify(ready) != sqldb.Denied {
+			t.Errorf("as a user with %s only: ping %v, ready %v", rights, ping, ready)
+		}
 	}
 }
 
