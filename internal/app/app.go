@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -161,5 +162,6 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	return runAll(ctx, front, i.published.run, append(sides,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, i.node.lead, i.log), purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
+		purgeIdempotencyKeys(i.store, cmp.Or(i.c.KeyRetention, KeyRetention), i.node.lead, i.log),
+		purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
 }

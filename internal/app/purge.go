@@ -13,8 +13,8 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// answersAge is how long the answer to a request with an Idempotency-Key is kept.
-const answersAge = 24 * time.Hour
+// KeyRetention is how long the response to a request with an Idempotency-Key is kept by default.
+const KeyRetention = 24 * time.Hour
 
 // purgeEvery is the mean time from the end of a purge of orders to the next one. The shortest is half of it.
 const purgeEvery = 10 * time.Minute
@@ -23,13 +23,13 @@ const purgeEvery = 10 * time.Minute
 type leaderTask func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (n int64, err error)
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
-func purgeIdempotencyKeys(store *sqlstore.Store, lead *leadership, log *slog.Logger) func(context.Context) error {
-	return purging("idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store))
+func purgeIdempotencyKeys(store *sqlstore.Store, age time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
+	return purging("idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store, age))
 }
 
-func answersOf(store *sqlstore.Store) leaderTask {
+func answersOf(store *sqlstore.Store, age time.Duration) leaderTask {
 	return func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
-		return store.PurgeAnswers(ctx, hold, answersAge, math.MaxInt)
+		return store.PurgeAnswers(ctx, hold, age, math.MaxInt)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// TestOldIdempotencyKeysArePurged when they are a day old, only by the leader.
+// TestOldIdempotencyKeysArePurged when their retention is over, only by the leader.
 func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	t.Parallel()
 	database := "sqlite:" + t.TempDir() + "/shop.db"
@@ -26,7 +26,8 @@ func TestOldIdempotencyKeysArePurged(t *testing.T) {
 		return in.send(t, http.MethodPost, "/api/v1/orders", oneUnit, "Idempotency-Key", key)
 	}
 	old, young := send("old"), send("young")
-	aged, err := testbedtest.OpenSQL(t, database).ExecContext(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - ? WHERE idem_key = 'old'", answersAge.Microseconds())
+	const keys = 2 * time.Hour
+	aged, err := testbedtest.OpenSQL(t, database).ExecContext(t.Context(), "UPDATE idempotency_keys SET created_at = created_at - ? WHERE idem_key = 'old'", keys.Microseconds())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,11 +36,11 @@ func TestOldIdempotencyKeysArePurged(t *testing.T) {
 	}
 	store := openTestStore(t, database)
 	lead := candidate(t, store, "leader")
-	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store)); n != 0 || leads || err != nil {
+	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store, keys)); n != 0 || leads || err != nil {
 		t.Errorf("%d answers by one who leads nobody, %v", n, err)
 	}
 	elect(t, lead)
-	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store)); n != 1 || !leads || err != nil {
+	if n, leads, err := onceAsLeader(t.Context(), lead, time.Minute, answersOf(store, keys)); n != 1 || !leads || err != nil {
 		t.Errorf("%d answers, %v", n, err)
 	}
 	if send("young") != young || send("old") == old {

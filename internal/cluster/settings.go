@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -110,7 +111,7 @@ func (s *Settings) Set(ctx context.Context, name, text string, version int64) (i
 	one := s.slots[name]
 	s.mu.Unlock()
 	if one == nil {
-		return 0, fmt.Errorf("%w: %.80q", ErrUnknownKey, name)
+		return 0, fmt.Errorf("%w: %.80q; there are %s", ErrUnknownKey, name, strings.Join(s.names(), ", "))
 	}
 	if err := one.check(text); err != nil {
 		return 0, err

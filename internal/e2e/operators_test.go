@@ -71,6 +71,7 @@ func TestRefusedValueIsNamed(t *testing.T) {
 		"config set reconciler-pace x":      {`reconciler-pace "x"`, "a duration such as 90s"},
 		"config set log-level loud":         {`log-level "loud"`, "debug, info, warn or error"},
 		"config set permits 8 --version=-1": {"/version"},
+		"config set nothing 5":              {`"nothing"`, "log-level, order-ttl"},
 		"config get nothing":                {`"nothing"`, "log-level, order-ttl"},
 	} {
 		code, out, stderr := call(t, noEnv, append(strings.Fields(args), "--url="+r.url)...)

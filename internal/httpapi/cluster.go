@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"example.com/shop/internal/cluster"
 )
@@ -64,7 +65,7 @@ func (a *api) load() Load {
 // SetConfig implements [StrictServerInterface].
 func (a *api) SetConfig(ctx context.Context, r SetConfigRequestObject) (SetConfigResponseObject, error) {
 	if a.Cluster == nil {
-		return nil, cluster.ErrUnknownKey
+		return nil, fmt.Errorf("%w: the instance has none", cluster.ErrUnknownKey)
 	}
 	ctx, _ = requestOf(ctx)
 	if r.Body.Version != nil {

@@ -48,7 +48,7 @@ var outcomes = []struct {
 	{err: order.ErrNotFound, typ: TypeNotFound, detail: "There is no such order."},
 	{err: stock.ErrNotFound, typ: TypeNotFound, detail: "There is no such SKU."},
 	{err: timeout.ErrNotFound, typ: TypeNotFound, detail: "There is no such timer: it was cancelled, or has fired."},
-	{err: cluster.ErrUnknownKey, typ: TypeNotFound, detail: "There is no such setting."},
+	{err: cluster.ErrUnknownKey, typ: TypeNotFound, detail: "There is no such setting", own: true},
 	{err: cluster.ErrInvalid, typ: TypeInvalidRequest, detail: "The setting cannot have this value", own: true},
 	{err: cluster.ErrConflict, typ: TypeSettingConflict, detail: "The setting has another version than the one to replace. Nothing happened."},
 	{err: cluster.ErrReadOnly, typ: TypeConfigReadOnly, detail: "The instances were started without --zookeeper, and have the configuration of their flags."},

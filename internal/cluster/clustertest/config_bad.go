@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,8 +22,8 @@ func invalidIsNotWritten(t testing.TB, h Harness, group string) {
 			t.Errorf("Set of %q = %v", text, err)
 		}
 	}
-	if _, err := c.all.Set(t.Context(), "permit", "8", 0); !errors.Is(err, cluster.ErrUnknownKey) {
-		t.Errorf("Set of another name = %v", err)
+	if _, err := c.all.Set(t.Context(), "permit", "8", 0); !errors.Is(err, cluster.ErrUnknownKey) || !strings.Contains(err.Error(), "permits") {
+		t.Errorf("Set of another name = %v, want the names that there are", err)
 	}
 	two, err := c.all.Set(t.Context(), "permits", "9", one) // nothing has come between
 	if err != nil {

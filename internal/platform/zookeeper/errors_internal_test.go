@@ -27,8 +27,10 @@ var codes = map[string]error{
 var provoked = map[string]func(ctx context.Context, conn *zk.Conn, server *testbed.ZooKeeper) error{
 	"NoNode":     func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error { return conn.Delete("/none", -1) },
 	"NodeExists": func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error { return create(conn, "/parent", 0) },
-	"BadVersion": func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error { return conn.Delete("/parent/child", 9) },
-	"NotEmpty":   func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error { return conn.Delete("/parent", -1) },
+	"BadVersion": func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error {
+		return conn.Delete("/parent/child", 9)
+	},
+	"NotEmpty": func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error { return conn.Delete("/parent", -1) },
 	"NoChildrenForEphemerals": func(_ context.Context, conn *zk.Conn, _ *testbed.ZooKeeper) error {
 		return errors.Join(create(conn, "/ephemeral", zk.FlagEphemeral), create(conn, "/ephemeral/child", 0))
 	},
