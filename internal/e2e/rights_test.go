@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,9 +20,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
+	"example.com/shop/internal/dlock/dlocktest/redistest"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/show/fleet"
+	"example.com/shop/internal/stock"
 )
 
 // right is a row of docs/reference/rights.md.
@@ -37,7 +40,20 @@ func TestRightsPage(t *testing.T) {
 	}
 	zookeeper := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Tick: deployedTick(t)})
 	parts := databaseParts(t)
+	sentinel, cluster := testbedtest.StartSentinel(t), testbedtest.StartCluster(t)
 	maps.Copy(parts, map[string]tryRights{
+		"Sentinel `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			allow(t, name, rights, sentinel.SentinelAddrs())
+			return salesFail(t, []string{"conditional", "redis"}, nil, "--database", sqliteURL(t),
+				"--redis", redistest.SentinelURL(sentinel)+"?sentinel-user="+name+"&sentinel-password=secret")
+		},
+		"Cluster `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			allow(t, name, append([]string{"~shop:* &shop:* +@read -@dangerous +@write -@dangerous +@scripting +@pubsub +@connection +time +info"}, rights...), cluster.Addrs())
+			return salesFail(t, []string{"conditional", "redis"}, nil, "--database", sqliteURL(t),
+				"--redis", strings.Replace(redistest.ClusterURL(cluster), "://", "://"+name+":secret@", 1))
+		},
 		"Redis `shop serve`": redisSales,
 		"etcd `shop serve`":  etcdSales,
 		"ZooKeeper `shop serve`": func(t *testing.T, name string, rights []string) string {
@@ -126,6 +142,29 @@ func databaseParts(t *testing.T) map[string]tryRights {
 			code, _, stderr := command(t, "audit", "--database", url)
 			return failedCommand("audit", code, stderr)
 		}),
+		"SQL `shop keys`": both(func(t *testing.T, url string) string {
+			t.Helper()
+			code, out, stderr := command(t, "keys", "create", "--admin", "--json", "--database", url)
+			if code != 0 {
+				return failedCommand("keys", code, stderr)
+			}
+			var key struct{ Prefix string }
+			if err := json.Unmarshal([]byte(out), &key); err != nil {
+				t.Fatal(out, err)
+			}
+			code, _, stderr = command(t, "keys", "revoke", key.Prefix, "--database", url)
+			return failedCommand("keys", code, stderr)
+		}),
+		"SQL `shop fence`": both(func(t *testing.T, url string) string {
+			t.Helper()
+			owner := map[bool]string{true: "root@", false: "shop@"}[strings.HasPrefix(url, "mysql:")]
+			store := books(t, regexp.MustCompile(`\w+@`).ReplaceAllString(url, owner))
+			if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", OnHand: 1, Strategy: "etcd"}); err != nil {
+				t.Fatal(err)
+			}
+			code, _, stderr := command(t, "fence", "rebase", "a", "--database", url)
+			return failedCommand("fence", code, stderr)
+		}),
 	}
 }
 
@@ -153,6 +192,35 @@ func TestRightsPageHasTheUserOfRedis(t *testing.T) {
 	if !strings.Contains(string(page), "ACL SETUSER shop on >PASSWORD -@all "+strings.Join(acl, " ")+"\n") {
 		t.Errorf("the page has no user with the rights %q", acl)
 	}
+}
+
+// With the one right of the page at the sentinels, an instance sells by their lock again after a failover.
+func TestFailoverWithTheRightsOfThePage(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../../docs/reference/rights.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sentinel := testbedtest.StartSentinel(t)
+	for _, r := range rightsOf(string(page))["Sentinel `shop serve`"] {
+		allow(t, "few", []string{r.name}, sentinel.SentinelAddrs())
+	}
+	in := start(t, "--database", sqliteURL(t), "--redis", redistest.SentinelURL(sentinel)+"?sentinel-user=few&sentinel-password=secret")
+	place := func() bool {
+		status, _ := in.send(t, http.MethodPost, "/api/v1/orders", oneUnit)
+		return status == http.StatusCreated
+	}
+	if status, body := in.send(t, http.MethodPut, "/api/v1/skus/a", `{"on_hand":9,"strategy":"redis"}`); status != http.StatusCreated || !place() {
+		t.Fatal("before the failover", status, body)
+	}
+	master, err := sentinel.Master(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := master.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	testbedtest.Eventually(t, "an order after the failover", place)
 }
 
 // failedCommand returns the name of a command that has failed because a right is missing.
@@ -205,19 +273,27 @@ func postgresUser(t *testing.T, server *testbed.Postgres, name string, rights []
 	return strings.Replace(url, "shop@", name+"@", 1)
 }
 
+// allow gives a user rights at servers of Redis.
+func allow(t *testing.T, name string, rights, servers []string) {
+	t.Helper()
+	args := []any{"ACL", "SETUSER", name, "on", ">secret", "-@all"}
+	for word := range strings.FieldsSeq(strings.Join(rights, " ")) {
+		args = append(args, strings.ReplaceAll(word, `\`, ""))
+	}
+	for _, server := range servers {
+		if err := redistest.Client(t, "redis://"+server).Do(t.Context(), args...).Err(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // redisSales is salesFail at a Redis of whose user these are the rights.
 func redisSales(t *testing.T, name string, rights []string) string {
 	t.Helper()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
 	root := redis.NewClient(&redis.Options{Addr: server.Addr(), DB: 1})
 	defer root.Close()
-	args := []any{"ACL", "SETUSER", name, "on", ">secret", "-@all"}
-	for word := range strings.FieldsSeq(strings.Join(rights, " ")) {
-		args = append(args, word)
-	}
-	if err := root.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	allow(t, name, rights, []string{server.Addr()})
 	shared := func() string {
 		if channels, err := root.PubSubChannels(t.Context(), "shop:*").Result(); err != nil || len(channels) == 0 {
 			return "notifications"
