@@ -36,7 +36,7 @@ func NewClient(address string, options ...grpc.DialOption) (*clientv3.Client, er
 	cfg := clientv3.Config{
 		DialTimeout: pingTimeout, DialKeepAliveTime: pingEvery, DialKeepAliveTimeout: pingTimeout,
 		Logger: zap.NewNop(),
-		DialOptions: append([]grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+		DialOptions: append([]grpc.DialOption{grpc.WithContextDialer(dial), grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: pingTimeout,
 		})}, options...),

@@ -160,3 +160,23 @@ func TestHistoryOfLostQuorums(t *testing.T) {
 		}
 	})
 }
+
+// An address leads to another cluster, and connections to the former member stay open. That member is in a minority now,
+// and keeps them. The next requests reach the new cluster.
+func TestMemberInAMinorityIsLeft(t *testing.T) {
+	t.Parallel()
+	ctx := bounded(t)
+	former, next := testbedtest.StartEtcdCluster(t, testbed.EtcdConfig{}), testbedtest.StartEtcd(t, testbed.EtcdConfig{})
+	member := former.Nodes()[0]
+	proxy := testbedtest.StartProxy(t, member.Addr())
+	l, key := locker(t, client(t, proxy.Addr())), rand.Text()
+	release(ctx, t, take(ctx, t, l, key))
+	proxy.Lead(next.Addr())
+	for _, e := range others(former, member) {
+		harm(t, e.Kill)
+	}
+	testbedtest.Eventually(t, "the lock at the other cluster", func() bool {
+		lease, err := l.TryAcquire(ctx, key)
+		return err == nil && lease.Release(ctx) == nil
+	})
+}

@@ -8,6 +8,7 @@ import (
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/peer"
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/dlock/driver"
@@ -57,7 +58,12 @@ func (s *store) fallbackPoll() time.Duration { return min(time.Second, s.cfg.TTL
 func request[Q, A any](ctx context.Context, limit time.Duration, call func(context.Context, Q, ...grpc.CallOption) (A, error), q Q) (A, error) {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, err := call(bounded, q)
+	var p peer.Peer
+	sent := time.Now()
+	answer, err := call(bounded, q, grpc.Peer(&p))
+	if ctx.Err() == nil {
+		judge(&p, sent, err)
+	}
 	if err != nil {
 		return answer, inTime(ctx, err)
 	}

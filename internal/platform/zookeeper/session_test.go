@@ -254,3 +254,18 @@ func TestSilentServerIsPassedOver(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// TestMemberInAMinorityIsLeft moves an address to another server, while connections to the former one stay open. That one
+// loses its quorum, and ends them.
+func TestMemberInAMinorityIsLeft(t *testing.T) {
+	t.Parallel()
+	former, next := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.ZooKeeper(t)
+	proxy := testbedtest.StartProxy(t, former.Addrs()[0])
+	s := connect(t, proxy.Addr())
+	check(t, s.Create(t.Context(), dir(t)+"/node", nil))
+	proxy.Lead(next)
+	for _, member := range former.Nodes()[1:] {
+		check(t, member.Kill())
+	}
+	testbedtest.Eventually(t, "the other server", func() bool { return s.Create(t.Context(), dir(t)+"/node", nil) == nil })
+}
