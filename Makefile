@@ -91,9 +91,9 @@ ENGINES     := TestSaleOnThreeServers TestSaleOnTwoShardsOfVitess
 NEWER_REDIS := redis-8 valkey-9
 NEWER_SQL   := mysql-9 mariadb-11.8 postgresql-17
 NEWER       := $(CURDIR)/.bin/servers
-IN_SQL      := ./internal/sqlstore/blackbox ./internal/timeout/sqltimers ./internal/dlock/sqllock ./internal/cluster/sqlcluster
+IN_SQL      := ./internal/platform/sqldb ./internal/sqlstore/blackbox ./internal/timeout/sqltimers ./internal/dlock/sqllock ./internal/cluster/sqlcluster
 # MySQL has neither Galera, nor snapshot isolation in the words of MariaDB, nor its replication and its sql_mode. Names of tests precede those of cases.
-NOT_MYSQL   := Galera|TestSwitchOverBehindOneAddress|TestServerSettingsDoNotMatter
+NOT_MYSQL   := Galera|TestNodeOutOfStepIsLeft|TestSwitchOverBehindOneAddress|TestServerSettingsDoNotMatter|TestHostsThatCannotReplaceEachOther|TestUserWhoWritesToAReadOnlyHostIsRefused
 
 .PHONY: engines engines-sql engines-redis
 engines: servers ## Sell on each engine while its servers fail, and write the table; run the suites on newer servers; builds Vitess, which took five minutes.

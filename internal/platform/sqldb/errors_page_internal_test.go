@@ -66,7 +66,7 @@ func TestErrorsPage(t *testing.T) {
 		if m[1] == "SQLite" {
 			file[number] = true
 		} else {
-			class, of = Classify(&mysql.MySQLError{Number: uint16(number)}), `(?m)^\t\t`+m[2]+`: +\{sqldb\.`
+			class, of = Classify(&mysql.MySQLError{Number: uint16(number)}), `(?m)^\t+`+m[2]+`: +\{sqldb\.`
 			server[uint16(number)] = true
 		}
 		if m[3] != answer(class) || m[4] != names[class] {

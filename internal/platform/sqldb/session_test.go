@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"database/sql"
 	"database/sql/driver"
+	"maps"
 	"strings"
 	"testing"
 
@@ -14,11 +15,17 @@ import (
 // hostile starts a server whose own settings break the code in one way each.
 func hostile(t *testing.T) *testbed.MariaDB {
 	t.Helper()
-	return testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{
-		"autocommit": "0", "sql_mode": "ORACLE,EMPTY_STRING_IS_NULL", "completion_type": "CHAIN", "sql_safe_updates": "1",
+	vars := map[string]string{
+		"autocommit": "0", "sql_mode": "ANSI,NO_BACKSLASH_ESCAPES", "completion_type": "CHAIN",
 		"transaction_isolation": "SERIALIZABLE", "default_time_zone": "+03:00", "innodb_lock_wait_timeout": "50",
-		"character_set_server": "latin1", "skip_character_set_client_handshake": "1", "log_bin": "log", "binlog_format": "ROW",
-	}})
+		"character_set_server": "latin1", "log_bin": "log", "binlog_format": "ROW",
+	}
+	if !onMySQL(t) {
+		maps.Copy(vars, map[string]string{
+			"sql_mode": "ORACLE,EMPTY_STRING_IS_NULL", "sql_safe_updates": "1", "skip_character_set_client_handshake": "1",
+		})
+	}
+	return testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: vars})
 }
 
 // A session has the settings on which the code relies, whatever those of the server are.
@@ -29,20 +36,24 @@ func TestSessionsSetWhatTheCodeReliesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Name != "mariadb" || !d.Scripts || !d.LocksReachAllWriters {
+	engine, isolation, idle, longest, limit, tables := "mariadb", "tx_isolation", "idle_transaction_timeout", "max_statement_time", "3", "86400"
+	if onMySQL(t) {
+		engine, isolation, idle, longest, limit, tables = "mysql", "transaction_isolation", "wait_timeout", "max_execution_time", "3000", "31536000"
+	}
+	if d.Name != engine || !d.Scripts || !d.LocksReachAllWriters {
 		t.Errorf("%s, %+v", d.Name, d.Facts)
 	}
 	for name, c := range map[string]struct {
 		connector driver.Connector
 		longest   string
 		tables    string
-	}{"usual": {d.Usual, "3", "2"}, "single": {d.Single, "3", "2"}, "unhurried": {d.Unhurried, "0", "86400"}} {
+	}{"usual": {d.Usual, limit, "2"}, "single": {d.Single, limit, "2"}, "unhurried": {d.Unhurried, "0", tables}} {
 		pool := sql.OpenDB(c.connector)
 		defer pool.Close()
 		for setting, want := range map[string]string{
-			"autocommit": "1", "completion_type": "NO_CHAIN", "sql_safe_updates": "0", "tx_isolation": "READ-COMMITTED",
+			"autocommit": "1", "completion_type": "NO_CHAIN", "sql_safe_updates": "0", isolation: "READ-COMMITTED",
 			"sql_mode":  "STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION",
-			"time_zone": "+00:00", "innodb_lock_wait_timeout": "2", "idle_transaction_timeout": "2", "max_statement_time": c.longest, "lock_wait_timeout": c.tables,
+			"time_zone": "+00:00", "innodb_lock_wait_timeout": "2", idle: "2", longest: c.longest, "lock_wait_timeout": c.tables,
 			"character_set_client": "utf8mb4", "character_set_results": "utf8mb4", "character_set_connection": "utf8mb4",
 			"collation_connection": "utf8mb4_general_ci",
 		} {
