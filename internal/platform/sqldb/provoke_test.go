@@ -255,6 +255,8 @@ func (p provoker) deadlock() error {
 // crowd returns the error of the last of n sessions of a user.
 func (p provoker) crowd(user string, n int) func() error {
 	return func() (err error) {
+		// The next error is of another kind once the server knows that all are gone.
+		defer p.await("SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE user = ?", user)
 		db := p.connect(user)
 		defer db.Close()
 		for range n {
