@@ -44,7 +44,7 @@ type Config struct {
 	Etcd          string // HOST:PORT,...; empty: none
 	OrderTTL      time.Duration
 	Retention     time.Duration // of orders that are final; 0: for ever
-	KeyRetention  time.Duration // of the responses to requests with a key; 0: the default
+	KeyRetention  time.Duration // of the responses to requests with a key
 	Permits       int           // orders in flight over all instances; 0: any number
 	CustomerRate  int           // orders per second and customer; 0: any number
 	MaxOpenOrders int64         // unpaid orders per customer; 0: any number
@@ -73,12 +73,11 @@ func (c Config) Validate() error {
 	if c.MaxOpenOrders < 0 {
 		bad = append(bad, fmt.Errorf("--max-open-orders %d: want 0 or more", c.MaxOpenOrders))
 	}
-	keys := cmp.Or(c.KeyRetention, KeyRetention)
-	if keys < time.Hour {
-		bad = append(bad, fmt.Errorf("--key-retention %v: want at least 1h, in which clients send a request again", keys))
+	if c.KeyRetention < time.Hour {
+		bad = append(bad, fmt.Errorf("--key-retention %v: want at least 1h, in which clients send a request again", c.KeyRetention))
 	}
-	if c.Retention != 0 && c.Retention < keys {
-		bad = append(bad, fmt.Errorf("--retention %v: want 0 to keep orders for ever, or at least --key-retention, %v", c.Retention, keys))
+	if c.Retention != 0 && c.Retention < c.KeyRetention {
+		bad = append(bad, fmt.Errorf("--retention %v: want 0 to keep orders for ever, or at least --key-retention, %v", c.Retention, c.KeyRetention))
 	}
 	if c.Auth != AuthKeys && c.Auth != AuthNone {
 		bad = append(bad, fmt.Errorf("--auth %q: want keys or none", c.Auth))

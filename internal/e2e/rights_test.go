@@ -142,30 +142,35 @@ func databaseParts(t *testing.T) map[string]tryRights {
 			code, _, stderr := command(t, "audit", "--database", url)
 			return failedCommand("audit", code, stderr)
 		}),
-		"SQL `shop keys`": both(func(t *testing.T, url string) string {
-			t.Helper()
-			code, out, stderr := command(t, "keys", "create", "--admin", "--json", "--database", url)
-			if code != 0 {
-				return failedCommand("keys", code, stderr)
-			}
-			var key struct{ Prefix string }
-			if err := json.Unmarshal([]byte(out), &key); err != nil {
-				t.Fatal(out, err)
-			}
-			code, _, stderr = command(t, "keys", "revoke", key.Prefix, "--database", url)
-			return failedCommand("keys", code, stderr)
-		}),
-		"SQL `shop fence`": both(func(t *testing.T, url string) string {
-			t.Helper()
-			owner := map[bool]string{true: "root@", false: "shop@"}[strings.HasPrefix(url, "mysql:")]
-			store := books(t, regexp.MustCompile(`\w+@`).ReplaceAllString(url, owner))
-			if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", OnHand: 1, Strategy: "etcd"}); err != nil {
-				t.Fatal(err)
-			}
-			code, _, stderr := command(t, "fence", "rebase", "a", "--database", url)
-			return failedCommand("fence", code, stderr)
-		}),
+		"SQL `shop keys`": both(keysFail), "SQL `shop fence`": both(fenceFails),
 	}
+}
+
+// keysFail makes a key and revokes it, and returns what fails.
+func keysFail(t *testing.T, url string) string {
+	t.Helper()
+	code, out, stderr := command(t, "keys", "create", "--admin", "--json", "--database", url)
+	if code != 0 {
+		return failedCommand("keys", code, stderr)
+	}
+	var key struct{ Prefix string }
+	if err := json.Unmarshal([]byte(out), &key); err != nil {
+		t.Fatal(out, err)
+	}
+	code, _, stderr = command(t, "keys", "revoke", key.Prefix, "--database", url)
+	return failedCommand("keys", code, stderr)
+}
+
+// fenceFails raises the token offset of a SKU, which the owner of the tables has made, and returns what fails.
+func fenceFails(t *testing.T, url string) string {
+	t.Helper()
+	owner := map[bool]string{true: "root@", false: "shop@"}[strings.HasPrefix(url, "mysql:")]
+	store := books(t, regexp.MustCompile(`\w+@`).ReplaceAllString(url, owner))
+	if _, _, err := store.CreateSKU(t.Context(), stock.Level{SKU: "a", OnHand: 1, Strategy: "etcd"}); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := command(t, "fence", "rebase", "a", "--database", url)
+	return failedCommand("fence", code, stderr)
 }
 
 // rightsOf returns the rows of a page, by their parts.

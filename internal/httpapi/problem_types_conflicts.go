@@ -59,7 +59,7 @@ var temporaryProblems = map[ProblemType]problemType{
 	},
 	TypeIdempotencyKeyReused: {
 		status: http.StatusUnprocessableEntity, title: "Idempotency key reused", advice: otherKey,
-		meaning: "The Idempotency-Key was used for the same path with another payload, 24 hours ago at most by default. Nothing happened.",
+		meaning: "The Idempotency-Key was used for the same path with another payload, and the response to that is still kept. Nothing happened.",
 		remedy:  "Use a new key for every new request. Reuse a key only to retry an identical request.",
 		example: Problem{Detail: "The Idempotency-Key was used with another payload. Nothing happened."},
 	},

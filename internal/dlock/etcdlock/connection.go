@@ -12,14 +12,14 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// patience is how long a connection may serve nothing before a request that fails closes it.
-const patience = 500 * time.Millisecond
+// patience is how long a connection may serve nothing before a request that fails closes it. Callers that leave wait for less.
+const patience = 600 * time.Millisecond
 
 // open are the connections of clients of [NewClient], by their addresses.
 var open sync.Map
 
-// connection leads to a member. A member that has lost its quorum, or became a learner, keeps its connections and answers
-// pings. So its clients would stay with it, though their address leads to another member now.
+// connection leads to a member. A member that has lost its quorum keeps its connections and answers pings. So its clients would
+// stay with it, though their address leads to another member now.
 type connection struct {
 	net.Conn
 
@@ -40,14 +40,14 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 
 // Close implements [net.Conn].
 func (c *connection) Close() error {
-	open.Delete(ends(c.LocalAddr(), c.RemoteAddr()))
+	open.CompareAndDelete(ends(c.LocalAddr(), c.RemoteAddr()), c)
 	return c.Conn.Close()
 }
 
 func ends(local, remote net.Addr) string { return local.String() + " " + remote.String() }
 
 // judge closes the connection to p if err says that no member serves there, and none has for a while, nor since the
-// request was sent.
+// request was sent. A request that got no answer must have waited for as long.
 func judge(p *peer.Peer, sent time.Time, err error) {
 	if p.LocalAddr == nil {
 		return
@@ -57,12 +57,12 @@ func judge(p *peer.Peer, sent time.Time, err error) {
 	if c == nil {
 		return
 	}
-	switch now := time.Now(); status.Code(err) {
-	case codes.Unavailable, codes.DeadlineExceeded:
-		if last := *c.served.Load(); last.Before(sent) && now.Sub(last) > patience {
-			c.Close()
-		}
-	default:
+	now, last := time.Now(), *c.served.Load()
+	switch code := status.Code(err); {
+	case code == codes.OK, refused(err):
 		c.served.Store(&now)
+	case code == codes.Unavailable && last.Before(sent) && now.Sub(last) > patience,
+		code == codes.DeadlineExceeded && last.Before(sent) && now.Sub(sent) > patience:
+		c.Close()
 	}
 }

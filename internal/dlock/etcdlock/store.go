@@ -61,9 +61,7 @@ func request[Q, A any](ctx context.Context, limit time.Duration, call func(conte
 	var p peer.Peer
 	sent := time.Now()
 	answer, err := call(bounded, q, grpc.Peer(&p))
-	if ctx.Err() == nil {
-		judge(&p, sent, err)
-	}
+	judge(&p, sent, err)
 	if err != nil {
 		return answer, inTime(ctx, err)
 	}

@@ -39,3 +39,26 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 	waitFor(t, "the permits of the dead", func() bool { return renew(held, "heir") == limit })
 	waitFor(t, "permits after the loss", func() bool { return renew(lossy, "new") == limit })
 }
+
+// An instance with a shorter TTL, or a shorter wait after a loss of data, shortens those of no other.
+func TestShorterTimesOfOneInstanceCutNoOthers(t *testing.T) {
+	t.Parallel()
+	rdb, key := redistest.Client(t, testbedtest.Redis(t)), rand.Text()
+	store := shared(t, rdb, key)
+	fields := func() map[string]string { return rdb.HGetAll(t.Context(), "shop:permits:{"+key+"}").Val() }
+	renew := func(instance string, d time.Duration) {
+		t.Helper()
+		if _, err := store.Renew(t.Context(), permits.Renewal{Instance: instance, Wanted: 1, Permits: 3, TTL: d, Hold: d, Call: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew("long", time.Hour)
+	before := fields()
+	renew("short", time.Second)
+	after := fields()
+	for _, name := range []string{"long", ":hold"} {
+		if before[name] == "" || after[name] != before[name] {
+			t.Errorf("%s: %q was %q", name, after[name], before[name])
+		}
+	}
+}

@@ -20,8 +20,8 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartRedis(t, testbed.RedisConfig{OwnClock: true})
 	rdb, key, other := redistest.Client(t, server.URL()), rand.Text(), rand.Text()
-	run(t, rdb, "acquire", key, "holder-1-1000", 1000, "")
-	run(t, rdb, "acquire", key, "waiter-1-1000", 1000, "77")
+	run(t, rdb, "acquire", key, "holder-1-5000", 5000, "")
+	run(t, rdb, "acquire", key, "waiter-1-5000", 5000, "77")
 	const long = time.Minute
 	redistest.MustTake(t, configured(t, rdb, redislock.Config{TTL: long}).TryAcquire, other)
 	if err := server.SetClock(-24 * time.Hour); err != nil {

@@ -1,6 +1,6 @@
 -- Renews the lease of one instance, and divides the permits anew.
 -- KEYS[1] hash: instance -> GRANTED:WANTED:EXPIRES:CALL; ':limit' number of permits, if it was resized;
---         ':hold' until when nobody grows
+--         ':hold' until when nobody grows, and ':wait' for how many ms; ':ttl' the longest of all leases
 -- ARGV[1] instance  ARGV[2] permits that it cannot do without now  ARGV[3] permits that it wants
 -- ARGV[4] TTL in ms  ARGV[5] number of permits, unless resized
 -- ARGV[6] for how many ms nobody grows if the store has no lease
@@ -13,20 +13,23 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 
 local names, wants = {me}, {[me] = want}
+local wait, longest = unpack(redis.call('HMGET', KEYS[1], ':wait', ':ttl'))
+longest = math.max(ttl, longest or 0)
 local state = redis.call('HGETALL', KEYS[1])
 for i = 1, #state, 2 do
   local name, value = state[i], state[i + 1]
   if name == ':limit' then limit = tonumber(value)
   elseif name == ':hold' then
     hold = tonumber(value)
-    if hold > now + ARGV[6] then -- as above
-      hold = now + ARGV[6]
+    if wait and hold > now + wait then -- from before the clock was set back
+      hold = now + wait
       redis.call('HSET', KEYS[1], ':hold', string.format('%.0f', hold))
     end
+  elseif name == ':wait' or name == ':ttl' then -- above
   else
     local granted, wanted, expires, last = string.match(value, '^(%d+):(%d+):(%d+):(%d+)$')
-    if expires and tonumber(expires) > now + ttl then -- from before the clock was set back: it may be dead
-      expires = now + ttl
+    if expires and tonumber(expires) > now + longest then -- from before the clock was set back: it may be dead
+      expires = now + longest
       redis.call('HSET', KEYS[1], name, string.format('%s:%s:%.0f:%s', granted, wanted, expires, last))
     end
     if not expires or tonumber(expires) <= now then redis.call('HDEL', KEYS[1], name)
@@ -45,7 +48,7 @@ end
 -- back with what they have, what is free cannot be known.
 if #names == 1 and not known and hold <= now then
   hold = now + tonumber(ARGV[6])
-  redis.call('HSET', KEYS[1], ':hold', string.format('%.0f', hold))
+  redis.call('HSET', KEYS[1], ':hold', string.format('%.0f', hold), ':wait', ARGV[6])
 end
 if not known then have = math.max(0, math.min(have, limit - others)) end
 
@@ -73,6 +76,6 @@ if missing > 0 then target = target + math.floor(short * math.min(1, rest / miss
 
 local granted = have
 if now >= hold then granted = math.max(have, math.min(target, limit - others)) end
-redis.call('HSET', KEYS[1], me, string.format('%.0f:%.0f:%.0f:%.0f', granted, want, now + ttl, call))
+redis.call('HSET', KEYS[1], me, string.format('%.0f:%.0f:%.0f:%.0f', granted, want, now + ttl, call), ':ttl', longest)
 redis.call('PEXPIRE', KEYS[1], 86400000)
 return {granted, target, limit, others + granted, n}

@@ -62,7 +62,8 @@ local function ticket()
 end
 
 -- Permits beyond the TTL in the name of their owner are from before the clock was set back, and begin it again: their
--- holder may be dead. At most 64; the next call goes on.
+-- holder may be dead. Looks at the last ones, up to one that is not late: that has the longest TTL, and the others wait for
+-- no longer. At most 65; the next call looks further.
 local function clamp()
   local last = 0
   repeat
