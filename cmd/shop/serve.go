@@ -72,7 +72,7 @@ func (s *serving) define() {
 	f.IntVar(&c.CustomerRate, "customer-rate", -1, "`ORDERS`: accept at most this many orders per second of a customer, and twice as many in a burst; 0 means no limit")
 	f.DefaultText("customer-rate", "50 with --auth keys, otherwise 0")
 	f.Int64Var(&c.MaxOpenOrders, "max-open-orders", 0, "`ORDERS`: let a customer have at most this many unpaid orders; 0 means no limit")
-	f.DurationVar(&c.Retention, "retention", 0, "delete paid, cancelled, expired and rejected orders, with their ledger entries, this long after the end of their TTL; not less than --key-retention; 0 keeps them for ever")
+	f.DurationVar(&c.Retention, "retention", 0, "delete paid, cancelled, expired and rejected orders, with their ledger entries, this long after the end of their TTL; not less than --key-retention, by default 24h; 0 keeps them for ever")
 	f.DurationVar(&c.KeyRetention, "key-retention", app.KeyRetention, "answer a request that is sent again with its Idempotency-Key as before for this time, at least 1h")
 	f.StringVar(&c.Webhook, "webhook", "", "`URL`: deliver each ledger entry to this address at least once, in the order of its SKU; all instances get the same")
 	f.StringVar(&c.WebhookSecret, "webhook-secret", "", "`SECRET`: sign deliveries with this secret, whsec_ and base64, as Standard Webhooks says")

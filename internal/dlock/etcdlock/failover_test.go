@@ -175,8 +175,16 @@ func TestMemberInAMinorityIsLeft(t *testing.T) {
 	for _, e := range others(former, member) {
 		harm(t, e.Kill)
 	}
-	testbedtest.Eventually(t, "the lock at the other cluster", func() bool {
+	soon, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	for {
 		lease, err := l.TryAcquire(ctx, key)
-		return err == nil && lease.Release(ctx) == nil
-	})
+		if err == nil {
+			lease.Release(ctx)
+			return
+		}
+		if soon.Err() != nil {
+			t.Fatal("no lock at the other cluster: ", err)
+		}
+	}
 }

@@ -31,7 +31,7 @@ func TestClockOfRedisIsSetBack(t *testing.T) {
 		t.Fatalf("the key lasts for %v: the clock was not set back", left)
 	}
 	l := locker(t, rdb)
-	ctx, cancel := context.WithTimeout(t.Context(), 20*ttl)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*ttl)
 	defer cancel()
 	lease, err := l.Acquire(ctx, key)
 	if err != nil {
