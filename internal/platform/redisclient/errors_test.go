@@ -68,6 +68,9 @@ func TestWrongServerIsLeft(t *testing.T) {
 	t.Parallel()
 	for code, c := range provoked {
 		for _, wording := range []string{"-" + code + " ", "-ERR " + code + " ", "-ERR Error running script: @user_script: 1: -" + code + " "} {
+			if c.hold != nil && wording != "-"+code+" " {
+				continue // such a server keeps a processor busy, and once is enough
+			}
 			t.Run(code+"/"+wording, func(t *testing.T) {
 				t.Parallel()
 				former, next := testbedtest.StartRedis(t, testbed.RedisConfig{Args: c.args}), testbedtest.StartRedis(t, testbed.RedisConfig{})
@@ -104,6 +107,9 @@ func TestWrongServerIsLeft(t *testing.T) {
 				}
 				if err := set(t.Context(), rdb); (err == nil) != c.wrong {
 					t.Errorf("the second call: %v", err)
+				}
+				if c.hold != nil {
+					former.Kill()
 				}
 			})
 		}
