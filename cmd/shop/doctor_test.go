@@ -39,7 +39,7 @@ func doctor(t *testing.T, wantCode int, args ...string) (table []string, checks 
 // failures returns the checks that are not ok, as STORE CHECK VERDICT.
 func failures(checks []app.Check) (all []string) {
 	for _, c := range checks {
-		if c.Verdict != app.OK {
+		if c.Verdict != app.OK && c.Check != "latency" { // of a machine that is busy: TestLatencyOfAFarStoreIsAWarning
 			store, _, _ := strings.Cut(c.Store, " ") // without an address
 			all = append(all, fmt.Sprint(store, " ", c.Check, " ", c.Verdict))
 		}

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -162,6 +161,6 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	}
 	return runAll(ctx, front, i.published.run, append(sides,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
-		purgeIdempotencyKeys(i.store, cmp.Or(i.c.KeyRetention, KeyRetention), i.node.lead, i.log),
+		purgeIdempotencyKeys(i.store, i.c.KeyRetention, i.node.lead, i.log),
 		purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
 }

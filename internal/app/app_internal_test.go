@@ -42,6 +42,7 @@ type running struct {
 func start(t *testing.T, c Config) running {
 	t.Helper()
 	c.Listen, c.Instance, c.Auth, c.Partition, c.OrderTTL, c.Permits = "127.0.0.1:0", "test", AuthNone, timeout.Base, time.Minute, 64
+	c.KeyRetention = KeyRetention
 	if err := c.Validate(); err != nil {
 		t.Fatal(err)
 	}

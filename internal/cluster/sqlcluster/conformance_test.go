@@ -179,15 +179,31 @@ func (s store) harness() clustertest.Harness {
 				"no member": "", "too short": "name", "no time": "name;addr;role;v;yesterday",
 				"another name": "name;addr;" + live, "no name": ";addr;" + live, "escape": "%zz;addr;" + live,
 			}
+			db := s.open(t)
+			exec(t, db, "INSERT INTO cluster_members VALUES (?, 'expired', 'x', '', '', 1)", group)
 			for name, entry := range entries {
-				exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, ?, 'x', '', ?, "+s.engine.Now+" + ?)", group, name, entry, ttl.Microseconds())
+				exec(t, db, "INSERT INTO cluster_members VALUES (?, ?, 'x', '', ?, "+s.engine.Now+" + ?)", group, name, entry, ttl.Microseconds())
 			}
-			exec(t, s.open(t), "INSERT INTO cluster_members VALUES (?, 'expired', 'x', '', '', 1)", group)
+			go keepStrays(t, s, db, group)
 			return len(entries)
 		},
 		Process: func(_ testing.TB, group string) (string, []string) {
 			return "TestInstance", []string{addressVariable + "=" + s.address, groupVariable + "=" + group}
 		},
+	}
+}
+
+// keepStrays keeps the entries of a group alive, as members do, until the test ends.
+func keepStrays(t testing.TB, s store, db *sql.DB, group string) {
+	for range time.NewTicker(ttl / 8).C {
+		_, err := db.ExecContext(t.Context(), "UPDATE cluster_members SET expires_at = "+s.engine.Now+" + ? WHERE group_name = ? AND incarnation = 'x' AND name <> 'expired'",
+			ttl.Microseconds(), group)
+		if t.Context().Err() != nil {
+			return
+		}
+		if err != nil {
+			t.Logf("the strays were not renewed: %v", err)
+		}
 	}
 }
 

@@ -22,6 +22,12 @@ import (
 
 // standStill lets the session of a transaction stand still for as long as it likes.
 func standStill(tx *gorm.DB) error {
+	switch tx.Name() {
+	case "sqlite": // it has no limit
+		return nil
+	case "postgresql":
+		return tx.Exec("SET LOCAL idle_in_transaction_session_timeout = 0").Error
+	}
 	err := tx.Exec("SET SESSION idle_transaction_timeout = 0").Error
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok && e.Number == 1193 { // MySQL does not know it
 		err = tx.Exec("SET SESSION wait_timeout = 28800").Error

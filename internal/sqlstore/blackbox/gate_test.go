@@ -59,9 +59,7 @@ func (g *gate) Initialize(db *gorm.DB) error {
 func (g *gate) stop(tx *gorm.DB) {
 	if !g.done {
 		g.done = true
-		if tx.Name() == "mysql" {
-			tx.AddError(standStill(tx.Session(&gorm.Session{NewDB: true})))
-		}
+		tx.AddError(standStill(tx.Session(&gorm.Session{NewDB: true})))
 		close(g.reached)
 		<-g.opened
 	}
