@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,19 +14,88 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
+// TestSilentDatabaseDelaysNoAnswer: the database receives nothing and answers nothing for 12 s, while orders with keys come in. The API
+// promises an answer within 10 s. A busy machine gets more time. Sent again with its key, each order is placed once.
+func TestSilentDatabaseDelaysNoAnswer(t *testing.T) {
+	t.Parallel()
+	s, strategies := newStage(t), []string{"conditional", "redis", "redis-cohort", "sql", "sql-cohort"}
+	proxy, proxied := behind(t, s.database)
+	in, client, stalls := spawn(t, "--database", proxied, "--redis", s.redis), customers(t), detectStalls(t)
+	for _, sku := range strategies {
+		in.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, `{"on_hand":1000,"strategy":"`+sku+`"}`)
+	}
+	most := 10*time.Second + time.Duration(testbedtest.Size(3000, 500))*time.Millisecond // a request to an instance with the race detector waits, too
+	var all sync.WaitGroup
+	var refused atomic.Int64
+	buy := func(n int) answer {
+		return purchase(t.Context(), client, in.url, strategies[n%len(strategies)], "Idempotency-Key", fmt.Sprint("silent-", n))
+	}
+	const n = 150
+	for i := range n {
+		switch i { // 10 a second
+		case 20:
+			proxy.BlackHole()
+		case 140:
+			must(t, proxy.Pass())
+		}
+		all.Go(func() {
+			before := stalls.total()
+			a := buy(i)
+			if a.took -= stalls.total() - before; a.err != nil || a.took > most {
+				t.Errorf("%s: %v", strategies[i%len(strategies)], a)
+			}
+			if a.status == http.StatusCreated {
+				return
+			}
+			refused.Add(1)
+			if !later(a.status, a.body) && a.status != http.StatusTooManyRequests && !strings.Contains(a.body, "/outcome-unknown") {
+				t.Errorf("%s: %v", strategies[i%len(strategies)], a)
+			}
+		})
+		<-time.After(100 * time.Millisecond)
+	}
+	all.Wait()
+	t.Logf("%d of %d were refused", refused.Load(), n)
+	if refused.Load() < 20 {
+		t.Error("the database was silent, and hardly any order was refused")
+	}
+	keys := make(chan int, n)
+	for i := range n {
+		keys <- i
+	}
+	close(keys)
+	together(10, func(int) (a answer) {
+		for i := range keys {
+			for end := time.Now().Add(time.Minute); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+				if a = buy(i); a.status == http.StatusCreated {
+					break
+				}
+			}
+			if a.status != http.StatusCreated {
+				t.Errorf("once more: %v", a)
+			}
+		}
+		return a
+	})
+	placed := 0
+	must(t, testbedtest.OpenSQL(t, s.database).QueryRowContext(t.Context(), "SELECT COUNT(*) FROM orders").Scan(&placed))
+	if placed != n {
+		t.Errorf("%d orders of %d keys", placed, n)
+	}
+	store := books(t, s.database)
+	for _, sku := range strategies {
+		audited(t, store, sku)
+	}
+}
+
 // An instance is paused for longer than a request may take, while orders wait for a lease, and its
 // connections to the database break meanwhile. Every answer that it gives afterwards is a
 // documented one.
 func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
 	t.Parallel()
 	database := testbedtest.Database(t)
-	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := testbedtest.StartProxy(t, u.Host)
-	u.Host = proxy.Addr()
-	in, client := spawn(t, "--database", u.String()), customers(t)
+	proxy, proxied := behind(t, database)
+	in, client := spawn(t, "--database", proxied), customers(t)
 	in.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":1000,"strategy":"sql"}`)
 	// Somebody else has the lease, and renews it.
 	db := testbedtest.OpenSQL(t, database)

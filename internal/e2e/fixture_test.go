@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +40,18 @@ func newStage(t *testing.T) stage {
 	s := stage{database: testbedtest.Database(t), redis: ownRedis(t)}
 	s.flags = []string{"--database", s.database, "--redis", s.redis}
 	return s
+}
+
+// behind returns a proxy for the server of a URL, and the URL with the proxy in its place.
+func behind(t *testing.T, server string) (*testbed.Proxy, string) {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	return proxy, u.String()
 }
 
 // three starts three instances as processes.
@@ -208,15 +221,24 @@ func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (lates
 	return quantile(late, 100)
 }
 
-// balanced audits a SKU.
-func balanced(t *testing.T, store *sqlstore.Store, sku string) {
+// audited returns the books of a SKU, which have to be right.
+func audited(t *testing.T, store *sqlstore.Store, sku string) stock.Audit {
 	t.Helper()
 	audits, err := store.Audit(t.Context(), sku)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := audits[0]; !a.OK() || a.Reserved != 0 {
-		t.Errorf("the books of %s: %v, %d reserved", sku, a.Broken(), a.Reserved)
+	if !audits[0].OK() {
+		t.Errorf("the books of %s: %q, %+v", sku, audits[0].Broken(), audits[0])
+	}
+	return audits[0]
+}
+
+// balanced is audited for a SKU of which no unit is reserved.
+func balanced(t *testing.T, store *sqlstore.Store, sku string) {
+	t.Helper()
+	if a := audited(t, store, sku); a.Reserved != 0 {
+		t.Errorf("%s has %d reserved units", sku, a.Reserved)
 	}
 }
 

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 	"time"
 
@@ -37,6 +38,29 @@ func (m *mall) lockedRow(t *testing.T, strategy string) mishap {
 			return ask(ctx, m.client, "POST", m.instance(i)+debts[i]+"/pay", `{"payment_id":"p"}`)
 		})
 		return func() { buyers.Wait(); payers.Wait(); release() }
+	}}
+}
+
+// lockedBasket: its stock row is locked, and ten buy it together with another SKU.
+func (m *mall) lockedBasket(t *testing.T, strategy, other string) mishap {
+	t.Helper()
+	sku := "locked-basket"
+	m.sku(t, sku, strategy)
+	return mishap{strategy + ": the stock row is locked; 10 buyers of it and another SKU in one order", sku, false, func(ctx context.Context, t *testing.T) func() {
+		t.Helper()
+		release := m.lockRows(t, "SELECT sku FROM skus WHERE sku = ?", sku)
+		buy := func(ctx context.Context, i int) answer {
+			return ask(ctx, m.client, "POST", m.instance(i)+"/api/v1/orders",
+				fmt.Sprintf(`{"customer_id":"buyer-%d","items":[{"sku":%q,"quantity":1},{"sku":%q,"quantity":1}]}`, i, sku, other))
+		}
+		buyers := throng(ctx, 10, comesBack(), buy)
+		return func() {
+			buyers.Wait()
+			release()
+			if a := insist(func() answer { return buy(t.Context(), 0) }); a.status != http.StatusCreated {
+				t.Errorf("once the row is free: %v", a)
+			}
+		}
 	}}
 }
 

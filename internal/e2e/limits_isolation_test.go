@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -70,15 +69,12 @@ func (m *mall) suffer(t *testing.T, faults []mishap, length time.Duration, perSe
 	}
 	for _, f := range faults {
 		back = max(back, m.back(t, f.sku))
-		audits, err := m.books.Audit(t.Context(), f.sku)
-		if err = errors.Join(err); err != nil || !audits[0].OK() {
-			t.Errorf("%s: the audit: %+v, %v", f.name, audits, err)
-		}
+		audited(t, m.books, f.sku)
 	}
 	return d, back
 }
 
-// The rows of orders or of customers of one SKU are locked, of more than there are connections. Others are bought, paid for, read and
+// The rows of orders or of customers of one SKU are locked, of more than there are connections, or its stock row. Others are bought, paid for, read and
 // expire, the instances are ready, and the units of the SKU are free again by themselves.
 func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	t.Parallel()
@@ -86,7 +82,7 @@ func TestHeldRowsDelayOnlyTheirSKU(t *testing.T) {
 	skus := []string{"plain", "cohort"}
 	m.sku(t, "plain", "conditional")
 	m.sku(t, "cohort", "redis-cohort")
-	for _, f := range []mishap{m.lockedOrders(t), m.lockedCustomer(t, skus...)} {
+	for _, f := range []mishap{m.lockedOrders(t), m.lockedCustomer(t, skus...), m.lockedBasket(t, "redis-cohort", "cohort")} {
 		d, back := m.suffer(t, []mishap{f}, 2*time.Second, 10, skus)
 		t.Logf("%s: %d of %d sold, p99 %v, expired %v late at most, overdue units back after %v",
 			f.name, d.sold, d.asked, quantile(d.took, 99), quantile(d.late, 100), back)
@@ -114,6 +110,7 @@ func TestIsolationInNumbers(t *testing.T) {
 	for _, strategy := range []string{"conditional", "redis-cohort", "lua"} {
 		faults = append(faults, m.lockedRow(t, strategy))
 	}
+	faults = append(faults, m.lockedBasket(t, "redis-cohort", "cohort"))
 	for _, strategy := range []string{"conditional", "redis-cohort"} {
 		faults = append(faults, m.flashSale(t, strategy, 1000))
 	}
@@ -239,9 +236,6 @@ func lockedRow(t *testing.T, strategy string) {
 		t.Errorf("the SKU once its row is free: %v", a)
 	}
 	for _, sku := range []string{"good", "bad"} {
-		audits, err := books(t, s.database).Audit(t.Context(), sku)
-		if err = errors.Join(err); err != nil || !audits[0].OK() {
-			t.Errorf("the audit of %s: %+v, %v", sku, audits, err)
-		}
+		audited(t, books(t, s.database), sku)
 	}
 }

@@ -109,11 +109,7 @@ func TestOverload(t *testing.T) {
 	if after > before+300 {
 		t.Errorf("%d MiB of memory, %d before", after, before)
 	}
-	audits, err := books(t, s.database).Audit(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Reserved < int64(total) || a.Reserved > int64(total+c.unknown) {
+	if a := audited(t, books(t, s.database), "a"); a.Reserved < int64(total) || a.Reserved > int64(total+c.unknown) {
 		t.Errorf("the books: %v, %d reserved; customers know of %d orders and do not know of %d", a.Broken(), a.Reserved, total, c.unknown)
 	}
 }
@@ -217,11 +213,7 @@ func acceptedAreQuick(t *testing.T, strategy string, hands int, delay time.Durat
 	if total += c.answers[http.StatusCreated]; len(c.refused) < len(c.accepted) || c.unknown > 0 {
 		t.Errorf("%d orders were placed, %d refused, of %d the outcome is unknown: %s", len(c.accepted), len(c.refused), c.unknown, c.odd)
 	}
-	audits, err := books(t, database).Audit(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Reserved != int64(total) {
+	if a := audited(t, books(t, database), "a"); a.Reserved != int64(total) {
 		t.Errorf("the audit: %v, %d reserved, want %d", a.Broken(), a.Reserved, total)
 	}
 }

@@ -142,11 +142,7 @@ func TestSlowClientsAreCut(t *testing.T) {
 // balancedBut audits a SKU of which so many units are reserved.
 func balancedBut(t *testing.T, s stage, sku string, reserved int64) {
 	t.Helper()
-	audits, err := books(t, s.database).Audit(t.Context(), sku)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Reserved != reserved {
+	if a := audited(t, books(t, s.database), sku); a.Reserved != reserved {
 		t.Errorf("the books of %s: %v, %d reserved, want %d", sku, a.Broken(), a.Reserved, reserved)
 	}
 }

@@ -21,14 +21,9 @@ func TestStartWaitsForAStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			addresses := map[string]string{"database": testbedtest.Database(t), "redis": ownRedis(t)}
-			u, err := url.Parse(addresses[name])
-			if err != nil {
-				t.Fatal(err)
-			}
-			proxy := testbedtest.StartProxy(t, u.Host)
+			proxy, proxied := behind(t, addresses[name])
 			proxy.Refuse()
-			u.Host = proxy.Addr()
-			addresses[name] = u.String()
+			addresses[name] = proxied
 			s := launch(t, "--database", addresses["database"], "--redis", addresses["redis"])
 			testbedtest.Eventually(t, "the instance waits, or has ended", func() bool {
 				select {

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"syscall"
@@ -117,11 +116,7 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 
 	stop()
 	buyers.Wait()
-	audits, err := books(t, s.database).Audit(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Open != int64(len(sale.kept)) {
+	if a := audited(t, books(t, s.database), "a"); a.Open != int64(len(sale.kept)) {
 		t.Errorf("customers have %d units, the books say %d: %q", len(sale.kept), a.Open, a.Broken())
 	}
 	t.Logf("%s: %d units sold, %d cancelled", strategy, len(sale.kept), sale.cancelled)
@@ -135,13 +130,8 @@ func cohortsThroughFaults(t *testing.T, s stage, strategy string, harm func(cont
 // threeBehindProxy starts three instances. The database of the third is behind the proxy.
 func threeBehindProxy(t *testing.T, s stage, flags ...string) (all []*instance, proxy *testbed.Proxy) {
 	t.Helper()
-	u, err := url.Parse(s.database)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy = testbedtest.StartProxy(t, u.Host)
-	u.Host = proxy.Addr()
-	for i, database := range []string{s.database, s.database, u.String()} {
+	proxy, proxied := behind(t, s.database)
+	for i, database := range []string{s.database, s.database, proxied} {
 		args := []string{"--instance", fmt.Sprint("shop-", i+1), "--database", database, "--redis", s.redis, "--permits", "1000"}
 		all = append(all, spawn(t, append(args, flags...)...))
 	}

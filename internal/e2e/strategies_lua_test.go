@@ -133,11 +133,7 @@ func TestLuaThroughFaults(t *testing.T) {
 	testbedtest.Eventually(t, "sold out", func() bool { return sale.paid.Load() >= units })
 	stop()
 	buyers.Wait()
-	audits, err := books(t, s.database).Audit(t.Context(), "a")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a := audits[0]; !a.OK() || a.Sold != units || sale.paid.Load() != units {
+	if a := audited(t, books(t, s.database), "a"); a.Sold != units || sale.paid.Load() != units {
 		t.Errorf("customers have paid for %d of %d units, the books say %d: %q", sale.paid.Load(), units, a.Sold, a.Broken())
 	}
 	t.Logf("%d orders for %d units", sale.placed.Load(), units)

@@ -195,7 +195,9 @@ func (s store) harness() clustertest.Harness {
 
 // keepStrays keeps the entries of a group alive, as members do, until the test ends.
 func keepStrays(t testing.TB, s store, db *sql.DB, group string) {
-	for range time.NewTicker(ttl / 8).C {
+	tick := time.NewTicker(ttl / 8)
+	defer tick.Stop()
+	for range tick.C {
 		_, err := db.ExecContext(t.Context(), "UPDATE cluster_members SET expires_at = "+s.engine.Now+" + ? WHERE group_name = ? AND incarnation = 'x' AND name <> 'expired'",
 			ttl.Microseconds(), group)
 		if t.Context().Err() != nil {

@@ -55,7 +55,7 @@ func (g *gate) Initialize(db *gorm.DB) error {
 	})
 }
 
-// stop has the server let the transaction stand still: on a busy machine it does longer than the server usually allows.
+// stop has the server let the transaction stand still. On a busy machine it does so for longer than the server usually allows.
 func (g *gate) stop(tx *gorm.DB) {
 	if !g.done {
 		g.done = true
