@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,18 +39,6 @@ func newStage(t *testing.T) stage {
 	s := stage{database: testbedtest.Database(t), redis: ownRedis(t)}
 	s.flags = []string{"--database", s.database, "--redis", s.redis}
 	return s
-}
-
-// behind returns a proxy for the server of a URL, and the URL with the proxy in its place.
-func behind(t *testing.T, server string) (*testbed.Proxy, string) {
-	t.Helper()
-	u, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := testbedtest.StartProxy(t, u.Host)
-	u.Host = proxy.Addr()
-	return proxy, u.String()
 }
 
 // three starts three instances as processes.
@@ -221,7 +208,7 @@ func expired(t *testing.T, store *sqlstore.Store, sku string, orders int) (lates
 	return quantile(late, 100)
 }
 
-// audited returns the books of a SKU, which have to be right.
+// audited returns the audit of a SKU, which has to be right.
 func audited(t *testing.T, store *sqlstore.Store, sku string) stock.Audit {
 	t.Helper()
 	audits, err := store.Audit(t.Context(), sku)

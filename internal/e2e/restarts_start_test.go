@@ -14,6 +14,18 @@ import (
 // waits is what a starting instance logs while it waits for a store.
 const waits = "waiting for a store"
 
+// behind returns a proxy for the server of a URL, and the URL with the proxy in its place.
+func behind(t *testing.T, server string) (*testbed.Proxy, string) {
+	t.Helper()
+	u, err := url.Parse(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := testbedtest.StartProxy(t, u.Host)
+	u.Host = proxy.Addr()
+	return proxy, u.String()
+}
+
 // TestStartWaitsForAStore that refuses connections for a moment, as a server does that restarts.
 func TestStartWaitsForAStore(t *testing.T) {
 	t.Parallel()
