@@ -38,15 +38,15 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # The linters vet. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST   = go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,20m)
 
-# Tests of the locks on Redis wait nearly all of the time, so they run beside the rest, of which four packages share the machine, the longest
-# first.
+# Tests of the locks on Redis wait nearly all of the time, and for no longer than a lease lasts. So they run beside the rest and have precedence
+# over it. Of the rest, three packages share the machine, the longest first.
 # Those of internal/e2e start whole services, six at a time: ten take more processor time, and as long. They come last, with the machine for
 # themselves: some measure what a service does under overload. They run the program as its users have it; make soak adds the race detector.
 .PHONY: test-redislock test-rest test-e2e test-bench test-deployments
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 4 -parallel 4 $$(go list ./internal/sqlstore/blackbox ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 3 -parallel 4 $$(go list ./internal/sqlstore/blackbox ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
 test-e2e: RACE :=
 test-e2e:
 	go build ./...
@@ -60,8 +60,8 @@ test-deployments:
 .PHONY: test
 test: servers ## Run every test against real servers; all but those of internal/e2e with the race detector.
 	go build $(RACE) ./...
-	{ $(MAKE) test-redislock && $(MAKE) test-bench test-deployments; } & beside=$$!; \
-	$(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
+	{ $(MAKE) test-redislock && nice -n 5 $(MAKE) test-bench test-deployments; } & beside=$$!; \
+	nice -n 5 $(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
 	$(MAKE) test-e2e
 
 # Packages whose tests start the program, or the servers themselves.
