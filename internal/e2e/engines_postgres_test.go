@@ -13,9 +13,10 @@ import (
 )
 
 // The server is killed in the middle of a sale and starts again. Each acknowledged order is a row, no request is two, nothing is
-// oversold, limits hold, and unpaid orders expire once.
+// oversold, limits hold, and unpaid orders expire once. After the restart three instances open their connections at once, each of which is
+// a process of the server.
 func TestSaleOnPostgreSQL(t *testing.T) {
-	t.Parallel()
+	alone(t)
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})
 	url := server.URL()
 	s := newMidSale(t, openShop(t, &servers{databases: [3]string{url, url, url}}, "--order-ttl", "10s"), exact...)
