@@ -216,7 +216,7 @@ func audited(t *testing.T, store *sqlstore.Store, sku string) stock.Audit {
 		t.Fatal(err)
 	}
 	if !audits[0].OK() {
-		t.Errorf("the books of %s: %q, %+v", sku, audits[0].Broken(), audits[0])
+		t.Errorf("the audit of %s: %q, %+v", sku, audits[0].Broken(), audits[0])
 	}
 	return audits[0]
 }
