@@ -38,7 +38,7 @@ RACE    := -race $(UNRACED:%=-gcflags=%/...=-race=false)
 # The linters vet. go build goes first, as go test -p 1 compiles one package at a time, too.
 GOTEST   = go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,40m)
 
-# Tests of the locks on Redis wait nearly all of the time, and hold leases of a second or less. So they run beside the rest, and have precedence
+# Tests of the locks on Redis wait nearly all of the time, and their leases are short. So they run beside the rest, and have precedence
 # over it. Of the rest, three packages share the machine, the longest first.
 # Those of internal/e2e start whole services and browsers, three tests at a time: six leave 50 processes waiting for two processors. They come
 # last, with the machine for themselves: some measure what a service does under overload. They run the program as its users have it; make soak
