@@ -16,7 +16,7 @@ import (
 // oversold, limits hold, and unpaid orders expire once. After the restart three instances open their connections at once, each of which is
 // a process of the server.
 func TestSaleOnPostgreSQL(t *testing.T) {
-	alone(t)
+	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})
 	url := server.URL()
 	s := newMidSale(t, openShop(t, &servers{databases: [3]string{url, url, url}}, "--order-ttl", "10s"), exact...)

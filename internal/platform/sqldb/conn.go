@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"sync/atomic"
 )
 
@@ -26,15 +28,31 @@ type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
+	opening chan struct{} // an element for each connection that is about to open
 }
+
+// maxOpening is how many connections a pool opens at once. After a restart of the server it needs all of them, which may be more than a
+// busy server accepts in time: what it has done for those that are given up is lost, and the next ones begin again.
+const maxOpening = 4
 
 // errLeft is the result of a query at a host that the connections have left. It may have been carried out.
 var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnexpectedEOF)
 
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
-// has to try again.
+// has to try again. If [maxOpening] connections are about to open, it waits for up to [hostTimeout] first.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	waiting, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	select {
+	case c.opening <- struct{}{}:
+		defer func() { <-c.opening }()
+	case <-waiting.Done():
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%d others have not opened within %v: %w", maxOpening, hostTimeout, os.ErrDeadlineExceeded)}
+	}
 	latest := c.latest.Load()
 	var refused error
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {

@@ -5,8 +5,12 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
+	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // fakeHost accepts connections, after it has called connecting.
@@ -63,7 +67,7 @@ func connected(t *testing.T, c serverConnector) (one, other *serverConn) {
 
 func fakeHosts(connecting func()) serverConnector {
 	h := host{Connector: fakeHost{connecting: connecting}}
-	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64)}
+	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), opening: make(chan struct{}, maxOpening)}
 }
 
 // A server that was paused may answer when the connections have left it: what it says is no result. A connection that it accepts
@@ -116,4 +120,50 @@ func TestLostConnectionIsNoneOfSeveral(t *testing.T) {
 			t.Errorf("%s: the idle connection: %v; the host is %d", name, err, at.latest.Load()%3)
 		}
 	}
+}
+
+// A pool opens few connections at once. Others wait until one has opened or failed, their callers leave, or hosts have had their time.
+func TestFewConnectionsOpenAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var now, most atomic.Int64
+		pause := hostTimeout / 4
+		c := fakeHosts(func() {
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(pause)
+			now.Add(-1)
+		})
+		connect := func() (time.Duration, error) {
+			begun := time.Now()
+			_, err := c.Connect(t.Context())
+			return time.Since(begun), err
+		}
+		var all sync.WaitGroup
+		for range 3 * maxOpening {
+			all.Go(func() {
+				if _, err := connect(); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if most.Load() != maxOpening {
+			t.Errorf("%d connections opened at once, want %d", most.Load(), maxOpening)
+		}
+
+		pause = 4 * hostTimeout
+		for range maxOpening {
+			all.Go(func() { _, _ = connect() })
+		}
+		synctest.Wait()
+		if waited, err := connect(); !errors.Is(err, os.ErrDeadlineExceeded) || !Unreachable(err) || waited != hostTimeout {
+			t.Errorf("after %v: %v", waited, err)
+		}
+		soon, cancel := context.WithTimeout(t.Context(), hostTimeout/2)
+		defer cancel()
+		if _, err := c.Connect(soon); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a caller who waits for less: %v", err)
+		}
+		all.Wait()
+	})
 }

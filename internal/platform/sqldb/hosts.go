@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/platform/storeurl"
 )
 
-// hostTimeout is how long a host of several has to accept a connection, before the next one is tried.
+// hostTimeout is how long a host has to accept a connection. A connection that has to wait for others to open waits for as long.
 const hostTimeout = 2 * time.Second
 
 // The settings of a session of several hosts include this variable, which a read-only server refuses with error 1242: a

@@ -244,7 +244,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{hosts, generation, config.MultiStatements}
+		*to = serverConnector{hosts, generation, config.MultiStatements, make(chan struct{}, maxOpening)}
 	}
 	return d, nil
 }

@@ -99,11 +99,11 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	connector := func(timeout time.Duration, params map[string]string, generation *atomic.Int64) serverConnector {
-		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0}
-	}
 	generation := new(atomic.Int64)
-	usual, slow := connector(postgresTimeout, postgresSession(), generation), postgresSession()
+	connector := func(timeout time.Duration, params map[string]string) serverConnector {
+		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, make(chan struct{}, maxOpening)}
+	}
+	usual, single, slow := connector(postgresTimeout, postgresSession()), connector(postgresTimeout, postgresSession()), postgresSession()
 	slow["statement_timeout"], slow["lock_timeout"] = "0", "0" // a migration that gives up loses its work
 	err = Await(ctx, func() error {
 		conn, err := usual.Connect(ctx)
@@ -120,7 +120,7 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	}
 	return &Database{
 		Engine: PostgreSQL(), Address: address,
-		Usual: usual, Single: usual, Unhurried: connector(0, slow, generation),
+		Usual: usual, Single: single, Unhurried: connector(0, slow),
 	}, nil
 }
 
