@@ -13,8 +13,7 @@ import (
 )
 
 // The server is killed in the middle of a sale and starts again. Each acknowledged order is a row, no request is two, nothing is
-// oversold, limits hold, and unpaid orders expire once. After the restart three instances open their connections at once, each of which is
-// a process of the server.
+// oversold, limits hold, and unpaid orders expire once.
 func TestSaleOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{})

@@ -2,16 +2,22 @@ package e2e_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/platform/testbed/testbedtest"
+	"example.com/shop/internal/show/demo"
 )
 
 // few is how many units there are of the SKUs that are sold out in a midSale.
@@ -244,5 +250,49 @@ func (s *midSale) buysAllOfFew(t *testing.T) {
 		testbedtest.Eventually(t, "all units of few-"+sku+" are bought", func() bool {
 			return ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
 		})
+	}
+}
+
+// opening returns how long the writer takes to accept as many connections as the instances open, while they sell.
+func (s *midSale) opening(t *testing.T, url string) time.Duration {
+	t.Helper()
+	ctx, began := t.Context(), time.Now()
+	var all sync.WaitGroup
+	for range s.fleet {
+		d, err := sqldb.Open(ctx, url, sqldb.AccessCreate)
+		must(t, err)
+		db, opened := sql.OpenDB(d.Usual), make(chan *sql.Conn, d.Connections)
+		for range d.Connections {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if conn, err := db.Conn(ctx); err == nil {
+						opened <- conn
+						return
+					}
+				}
+			})
+		}
+		defer func() {
+			for range d.Connections {
+				must(t, (<-opened).Close())
+			}
+			must(t, db.Close())
+		}()
+	}
+	all.Wait()
+	return time.Since(began)
+}
+
+// demonstrates runs shop demo at the instances. The baseline has to oversell, and no other strategy may.
+func (s *midSale) demonstrates(t *testing.T, database string) {
+	t.Helper()
+	var n atomic.Int64
+	front := httptest.NewServer(&httputil.ReverseProxy{Transport: s.client.Transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(s.fleet[n.Add(1)%int64(len(s.fleet))].url, "http://")
+	}})
+	defer front.Close()
+	code, r := play(t, "--url", front.URL, "--database", database, "--strategies", strings.Join(append([]string{"naive"}, s.skus...), ","), "--stock", "40")
+	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != 1+len(s.skus) || r.Instances != len(s.fleet) {
+		t.Errorf("exit code %d: %+v", code, r)
 	}
 }

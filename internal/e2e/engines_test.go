@@ -85,7 +85,8 @@ func TestSaleOnThreeServers(t *testing.T) {
 // resumes is for how long a SKU may not be sold after a fault. A lease or a session of a client that was cut off may have to expire.
 const resumes = 20 * time.Second
 
-// follows is how long instances take at most to find a writer that has been promoted.
+// follows is how long instances take at most to find a writer that has been promoted, and that accepts connections at once. On a busy
+// machine a server that starts a process for each takes seconds.
 const follows = 3 * time.Second
 
 // sellThroughFaults returns the rows of the page for an engine.
@@ -109,11 +110,12 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 		most := time.Since(began[i]) + resumes
 		s.placesAll(t)
 		if at := all.promoted; !at.IsZero() {
-			took := s.resumed(at)
-			if took > follows+s.stalls.total() {
-				t.Errorf("%s: a SKU was not sold for %v after the promotion, want %v at most", f.name, took, follows)
+			took, opening := s.resumed(at), s.opening(t, all.databases[0])
+			if took > follows+opening+s.stalls.total() {
+				t.Errorf("%s: a SKU was not sold for %v after the promotion, want %v at most", f.name, took, follows+opening)
 			}
-			t.Logf("%s: each SKU was sold again %v after the promotion", f.name, took.Round(time.Millisecond))
+			t.Logf("%s: each SKU was sold again %v after the promotion; the connections of all instances open in %v", f.name,
+				took.Round(time.Millisecond), opening.Round(time.Millisecond))
 		}
 		gaps[i] = s.gaps(began[i])
 		if longest := slices.Max(gaps[i]); longest > most+s.stalls.total() {
@@ -139,6 +141,9 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 		}
 	}
 	s.buysAllOfFew(t)
+	if testbedtest.Size(0, 1) == 1 {
+		s.demonstrates(t, all.databases[0])
+	}
 	for i, f := range faults {
 		during := func(r receipt) bool {
 			return r.at.After(began[i]) && (i+1 == len(faults) || r.at.Before(began[i+1]))
@@ -183,7 +188,7 @@ var enginesHead = `# Engines, strategies and faults
 
 Three instances sell by eight strategies while servers of the database fail and are mended. Each row has the orders that were acknowledged from the
 fault until the next one, those that are stored, and those that are lost. A row exists only if no order is doubled, no SKU is oversold, each limit per customer
-holds, and each unpaid order expires once. The columns of the strategies have the longest time without an order, in seconds.
+holds, and each unpaid order expires once. At the end ` + "`shop demo`" + ` sells at the same instances: the baseline oversells, and no other strategy does. The columns of the strategies have the longest time without an order, in seconds.
 
 All servers and buyers share one machine with two processors. The engines are those of Debian 12, unless the row has a version. ` +
 	"`make engines`" + ` writes the page

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"time"
 )
 
 // serverConnector opens connections to MariaDB, MySQL or PostgreSQL, which get all arguments as text.
@@ -30,6 +31,9 @@ type serverConnector struct {
 	scripts bool
 	opening chan struct{} // an element for each connection that is about to open
 }
+
+// none is the generation of a connection that is used no more.
+const none = -1
 
 // maxOpening is how many connections a pool opens at once. After a restart of the server it needs all of them, which may be more than a
 // busy server accepts in time: what it has done for those that are given up is lost, and the next ones begin again.
@@ -107,8 +111,8 @@ type serverConn struct {
 	serverSession
 
 	of         serverConnector
-	generation int64
-	pending    bool // a transaction begins with the next statement
+	generation int64 // or none, which database/sql drops
+	pending    bool  // a transaction begins with the next statement
 }
 
 // begin adds the beginning of the transaction to query if it is the first.
@@ -147,7 +151,8 @@ func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (dri
 	} else {
 		c.pending = true
 	}
-	return serverTx{c}, nil
+	deadline, _ := ctx.Deadline()
+	return serverTx{c, deadline}, nil
 }
 
 // ExecContext implements [driver.ExecerContext].
@@ -189,20 +194,39 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	return c.serverSession.ResetSession(ctx)
 }
 
-// serverTx is a transaction of a serverConn.
-type serverTx struct{ conn *serverConn }
+// commitGrace is how long after the deadline of its transaction a COMMIT may wait for an answer.
+const commitGrace = time.Second / 2
 
-// Commit implements [driver.Tx].
-func (t serverTx) Commit() error { return t.end("COMMIT") }
+// serverTx is a transaction of a serverConn.
+type serverTx struct {
+	conn     *serverConn
+	deadline time.Time // or none
+}
+
+// Commit implements [driver.Tx]. A COMMIT without an answer in time is one of a lost connection.
+func (t serverTx) Commit() error {
+	ctx := context.Background()
+	if !t.deadline.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, t.deadline.Add(commitGrace))
+		defer cancel()
+		ctx = limited
+	}
+	err := t.end(ctx, "COMMIT")
+	if err != nil && ctx.Err() != nil { // which would say that nothing was sent
+		t.conn.generation = none
+		err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
 
 // Rollback implements [driver.Tx].
-func (t serverTx) Rollback() error { return t.end("ROLLBACK") }
+func (t serverTx) Rollback() error { return t.end(context.Background(), "ROLLBACK") } // as the driver does
 
-func (t serverTx) end(statement string) error {
+func (t serverTx) end(ctx context.Context, statement string) error {
 	if t.conn.pending {
 		t.conn.pending = false
 		return nil // nothing was sent
 	}
-	_, err := t.conn.ExecContext(context.Background(), statement, nil) // as the driver does
+	_, err := t.conn.ExecContext(ctx, statement, nil)
 	return err
 }
