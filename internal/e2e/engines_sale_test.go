@@ -253,34 +253,40 @@ func (s *midSale) buysAllOfFew(t *testing.T) {
 	}
 }
 
-// opening returns how long the writer takes to accept as many connections as the instances open, while they sell.
+// opening returns how long the writer takes to accept as many connections as the instances open, while they sell, and 10 s at most.
 func (s *midSale) opening(t *testing.T, url string) time.Duration {
 	t.Helper()
-	ctx, began := t.Context(), time.Now()
-	var all sync.WaitGroup
+	var pools []*sql.DB
 	for range s.fleet {
-		d, err := sqldb.Open(ctx, url, sqldb.AccessCreate)
+		d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 		must(t, err)
-		db, opened := sql.OpenDB(d.Usual), make(chan *sql.Conn, d.Connections)
+		db := sql.OpenDB(d.Usual)
+		defer db.Close()
 		for range d.Connections {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if conn, err := db.Conn(ctx); err == nil {
-						opened <- conn
-						return
-					}
-				}
-			})
+			pools = append(pools, db)
 		}
-		defer func() {
-			for range d.Connections {
-				must(t, (<-opened).Close())
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began, opened := time.Now(), make(chan *sql.Conn, len(pools))
+	var all sync.WaitGroup
+	for _, db := range pools {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if conn, err := db.Conn(ctx); err == nil {
+					opened <- conn
+					return
+				}
 			}
-			must(t, db.Close())
-		}()
+		})
 	}
 	all.Wait()
-	return time.Since(began)
+	took := time.Since(began)
+	close(opened)
+	for conn := range opened {
+		must(t, conn.Close())
+	}
+	return took
 }
 
 // demonstrates runs shop demo at the instances. The baseline has to oversell, and no other strategy may.

@@ -45,7 +45,7 @@ func (s *Store) inTx(ctx context.Context, fn func(tx *gorm.DB) error) error {
 		case !ready, err == nil:
 			return err
 		case sqldb.RolledBack(err), errors.Is(err, sql.ErrTxDone), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
-			return err // refused, or never sent: database/sql checks the context before, and the driver cannot see it
+			return err // refused, or never sent: database/sql checks the context before, and sqldb never returns its end
 		default:
 			return &commitError{err}
 		}

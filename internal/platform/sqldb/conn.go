@@ -29,14 +29,15 @@ type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
-	opening chan struct{} // an element for each connection that is about to open
+	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
 // none is the generation of a connection that is used no more.
 const none = -1
 
-// maxOpening is how many connections a pool opens at once. After a restart of the server it needs all of them, which may be more than a
-// busy server accepts in time: what it has done for those that are given up is lost, and the next ones begin again.
+// maxOpening is how many connections for transactions open at once. After a restart of the server a pool needs all of its
+// connections. A busy server may not accept so many in time. Its work for those that are given up is lost, and the next ones
+// begin again.
 const maxOpening = 4
 
 // errLeft is the result of a query at a host that the connections have left. It may have been carried out.
@@ -44,18 +45,18 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
-// has to try again. If [maxOpening] connections are about to open, it waits for up to [hostTimeout] first.
+// has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
+// hosts takes at most.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	waiting, cancel := context.WithTimeout(ctx, hostTimeout)
-	defer cancel()
-	select {
-	case c.opening <- struct{}{}:
-		defer func() { <-c.opening }()
-	case <-waiting.Done():
-		if ctx.Err() != nil {
+	if c.opening != nil {
+		select {
+		case c.opening <- struct{}{}:
+			defer func() { <-c.opening }()
+		case <-ctx.Done():
 			return nil, ctx.Err()
+		case <-time.After(time.Duration(len(c.hosts)) * hostTimeout):
+			return nil, fmt.Errorf("%d other connections have not opened: %w", maxOpening, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 		}
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: fmt.Errorf("%d others have not opened within %v: %w", maxOpening, hostTimeout, os.ErrDeadlineExceeded)}
 	}
 	latest := c.latest.Load()
 	var refused error
@@ -111,7 +112,7 @@ type serverConn struct {
 	serverSession
 
 	of         serverConnector
-	generation int64 // or none, which database/sql drops
+	generation int64 // or [none]
 	pending    bool  // a transaction begins with the next statement
 }
 
@@ -200,10 +201,11 @@ const commitGrace = time.Second / 2
 // serverTx is a transaction of a serverConn.
 type serverTx struct {
 	conn     *serverConn
-	deadline time.Time // or none
+	deadline time.Time // zero: it has none
 }
 
-// Commit implements [driver.Tx]. A COMMIT without an answer in time is one of a lost connection.
+// Commit implements [driver.Tx]. A COMMIT without an answer in time is one of a lost connection, and not an end of the context: that would
+// say that nothing was sent. The server may be well, so other connections to it stay.
 func (t serverTx) Commit() error {
 	ctx := context.Background()
 	if !t.deadline.IsZero() {
@@ -212,9 +214,11 @@ func (t serverTx) Commit() error {
 		ctx = limited
 	}
 	err := t.end(ctx, "COMMIT")
-	if err != nil && ctx.Err() != nil { // which would say that nothing was sent
+	if err != nil && ctx.Err() != nil {
 		t.conn.generation = none
-		err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
+		if _, answered := classify(err); !answered {
+			err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
+		}
 	}
 	return err
 }

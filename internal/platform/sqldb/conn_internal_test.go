@@ -5,12 +5,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"os"
+	"net"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	mysqldriver "github.com/go-sql-driver/mysql"
 )
 
 // fakeHost accepts connections, after it has called connecting.
@@ -35,6 +37,10 @@ type fakeSession struct {
 
 func (s *fakeSession) QueryContext(context.Context, string, []driver.NamedValue) (driver.Rows, error) {
 	return fakeRows{s}, s.answer
+}
+
+func (s *fakeSession) ExecContext(context.Context, string, []driver.NamedValue) (driver.Result, error) {
+	return nil, s.answer
 }
 
 func (*fakeSession) ResetSession(context.Context) error { return nil }
@@ -122,16 +128,21 @@ func TestLostConnectionIsNoneOfSeveral(t *testing.T) {
 	}
 }
 
-// A pool opens few connections at once. Others wait until one has opened or failed, their callers leave, or hosts have had their time.
+// Few connections open at once. Others wait until one has opened or failed, their callers leave, or the hosts have had their time.
 func TestFewConnectionsOpenAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var now, most atomic.Int64
-		pause := hostTimeout / 4
+		var mu sync.Mutex
+		now, most, pause := 0, 0, hostTimeout/4
 		c := fakeHosts(func() {
-			most.Store(max(most.Load(), now.Add(1)))
+			mu.Lock()
+			now++
+			most = max(most, now)
+			mu.Unlock()
 			time.Sleep(pause)
-			now.Add(-1)
+			mu.Lock()
+			now--
+			mu.Unlock()
 		})
 		connect := func() (time.Duration, error) {
 			begun := time.Now()
@@ -147,16 +158,18 @@ func TestFewConnectionsOpenAtOnce(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if most.Load() != maxOpening {
-			t.Errorf("%d connections opened at once, want %d", most.Load(), maxOpening)
+		if most != maxOpening {
+			t.Errorf("%d connections opened at once, want %d", most, maxOpening)
 		}
 
-		pause = 4 * hostTimeout
+		wait := time.Duration(len(c.hosts)) * hostTimeout
+		pause = 2 * wait
 		for range maxOpening {
 			all.Go(func() { _, _ = connect() })
 		}
 		synctest.Wait()
-		if waited, err := connect(); !errors.Is(err, os.ErrDeadlineExceeded) || !Unreachable(err) || waited != hostTimeout {
+		waited, err := connect()
+		if e, ok := errors.AsType[net.Error](err); !ok || !e.Timeout() || !Unreachable(err) || waited != wait {
 			t.Errorf("after %v: %v", waited, err)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), hostTimeout/2)
@@ -166,4 +179,21 @@ func TestFewConnectionsOpenAtOnce(t *testing.T) {
 		}
 		all.Wait()
 	})
+}
+
+// A COMMIT that ends after the time of its transaction may have been sent or not: its outcome is unknown, unless the server has answered. Its connection is not
+// used again.
+func TestLateCommitIsUnknown(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[error]Class{
+		context.DeadlineExceeded:              Lost,
+		&mysqldriver.MySQLError{Number: 1213}: Conflict,
+	} {
+		conn, _ := connected(t, fakeHosts(func() {}))
+		conn.serverSession.(*fakeSession).answer = answer
+		err := serverTx{conn, time.Now().Add(-commitGrace)}.Commit()
+		if Classify(err) != want || errors.Is(err, context.DeadlineExceeded) || conn.IsValid() {
+			t.Errorf("%v: %v; valid: %v", answer, err, conn.IsValid())
+		}
+	}
 }

@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/platform/storeurl"
 )
 
-// hostTimeout is how long a host has to accept a connection. A connection that has to wait for others to open waits for as long.
+// hostTimeout is how long a host of several, and one of PostgreSQL, has to accept a connection. One of MySQL has as long to accept its packets.
 const hostTimeout = 2 * time.Second
 
 // The settings of a session of several hosts include this variable, which a read-only server refuses with error 1242: a

@@ -239,12 +239,13 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
 	generation := new(atomic.Int64)
+	opening := map[*mysqldriver.Config]chan struct{}{usual: make(chan struct{}, maxOpening)}
 	for config, to := range map[*mysqldriver.Config]*driver.Connector{usual: &d.Usual, c: &d.Single, slow: &d.Unhurried} {
 		hosts, err := hostsOf(config, addresses)
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{hosts, generation, config.MultiStatements, make(chan struct{}, maxOpening)}
+		*to = serverConnector{hosts, generation, config.MultiStatements, opening[config]}
 	}
 	return d, nil
 }

@@ -101,9 +101,11 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	}
 	generation := new(atomic.Int64)
 	connector := func(timeout time.Duration, params map[string]string) serverConnector {
-		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, make(chan struct{}, maxOpening)}
+		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, nil}
 	}
-	usual, single, slow := connector(postgresTimeout, postgresSession()), connector(postgresTimeout, postgresSession()), postgresSession()
+	single, slow := connector(postgresTimeout, postgresSession()), postgresSession()
+	usual := single
+	usual.opening = make(chan struct{}, maxOpening)
 	slow["statement_timeout"], slow["lock_timeout"] = "0", "0" // a migration that gives up loses its work
 	err = Await(ctx, func() error {
 		conn, err := usual.Connect(ctx)
