@@ -147,6 +147,29 @@ func TestExpireDuringASale(t *testing.T) {
 	})
 }
 
+// An expiry does not wait for an order whose row another transaction has, such as that of its payment, and does not end it.
+func TestExpiryLeavesAHeldOrder(t *testing.T) {
+	t.Parallel()
+	for name, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			raw := new(handle)
+			url := database(t)
+			open(t, url, "holder", raw)
+			s := open(t, url, "one")
+			create(t, s, "a", "conditional", 2)
+			o := place(t, s, 0, "a")
+			release := lockRow(t, raw.db, "SELECT id FROM orders WHERE id = ?", o.ID)
+			if found, err := s.Expire(t.Context(), []string{o.ID}); err != nil || found[0].Again == 0 {
+				t.Errorf("%+v, %v; want it to be tried again", found, err)
+			}
+			release()
+			expire(t, s, o.ID)
+			balanced(t, s, "a", 0, 0)
+		})
+	}
+}
+
 // An instance that is paused in a transaction, with its connection open, keeps its orders from others for some seconds,
 // however long the pause.
 func TestWhoStopsInATransactionIsCutOff(t *testing.T) {
