@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"gorm.io/gorm"
+
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
 	"example.com/shop/internal/platform/testbed/testbedtest"
@@ -147,54 +149,51 @@ func TestExpireDuringASale(t *testing.T) {
 	})
 }
 
-// An expiry does not wait for an order whose row another transaction has, such as that of its payment, and does not end it.
-func TestExpiryLeavesAHeldOrder(t *testing.T) {
-	t.Parallel()
+// overdueOrder places an order that is overdue at once on servers that lock rows. f gets the database of another instance, too.
+func overdueOrder(t *testing.T, f func(t *testing.T, other *gorm.DB, s *sqlstore.Store, id string)) {
+	t.Helper()
 	for name, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			raw := new(handle)
-			url := database(t)
-			open(t, url, "holder", raw)
+			raw, url := new(handle), database(t)
+			open(t, url, "other", raw)
 			s := open(t, url, "one")
 			create(t, s, "a", "conditional", 2)
-			o := place(t, s, 0, "a")
-			release := lockRow(t, raw.db, "SELECT id FROM orders WHERE id = ?", o.ID)
-			if found, err := s.Expire(t.Context(), []string{o.ID}); err != nil || found[0].Again == 0 {
-				t.Errorf("%+v, %v; want it to be tried again", found, err)
-			}
-			release()
-			expire(t, s, o.ID)
+			f(t, raw.db, s, place(t, s, 0, "a").ID)
 			balanced(t, s, "a", 0, 0)
 		})
 	}
+}
+
+// An expiry does not wait for an order whose row another transaction has, such as that of its payment, and does not end it.
+func TestExpiryLeavesAHeldOrder(t *testing.T) {
+	t.Parallel()
+	overdueOrder(t, func(t *testing.T, other *gorm.DB, s *sqlstore.Store, id string) {
+		release := lockRow(t, other, "SELECT id FROM orders WHERE id = ?", id)
+		if found, err := s.Expire(t.Context(), []string{id}); err != nil || found[0].Again == 0 {
+			t.Errorf("%+v, %v; want it to be tried again", found, err)
+		}
+		release()
+		expire(t, s, id)
+	})
 }
 
 // An instance that is paused in a transaction, with its connection open, keeps its orders from others for some seconds,
 // however long the pause.
 func TestWhoStopsInATransactionIsCutOff(t *testing.T) {
 	t.Parallel()
-	for name, database := range map[string]func(testing.TB) string{"mariadb": testbedtest.Database, "postgresql": testbedtest.Postgres} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			raw := new(handle)
-			url := database(t)
-			stopped, s := open(t, url, "stopped", raw), open(t, url, "one")
-			create(t, stopped, "a", "conditional", 2)
-			o := place(t, stopped, 0, "a")
-			tx := raw.db.Begin()
-			defer tx.Rollback()
-			if err := tx.Exec("UPDATE orders SET status = ? WHERE id = ?", string(order.Expired), o.ID).Error; err != nil {
-				t.Fatal(err)
-			}
-			began := time.Now()
-			expire(t, s, o.ID)
-			t.Logf("expired after %v", time.Since(began).Round(time.Millisecond))
-			if err := tx.Exec("UPDATE skus SET reserved = reserved - 1 WHERE sku = 'a'").Error; err == nil {
-				err = tx.Commit().Error
-				t.Errorf("the transaction went on after its orders were taken over, %v", err)
-			}
-			balanced(t, s, "a", 0, 0)
-		})
-	}
+	overdueOrder(t, func(t *testing.T, other *gorm.DB, s *sqlstore.Store, id string) {
+		tx := other.Begin()
+		defer tx.Rollback()
+		if err := tx.Exec("UPDATE orders SET status = ? WHERE id = ?", string(order.Expired), id).Error; err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		expire(t, s, id)
+		t.Logf("expired after %v", time.Since(began).Round(time.Millisecond))
+		if err := tx.Exec("UPDATE skus SET reserved = reserved - 1 WHERE sku = 'a'").Error; err == nil {
+			err = tx.Commit().Error
+			t.Errorf("the transaction went on after its orders were taken over, %v", err)
+		}
+	})
 }
