@@ -23,20 +23,25 @@ var errUnsent = errors.New("not sent")
 // run calls f with a connection, and the time before anything was sent. A statement
 // that was in the way of another one, or of a connection that was no longer one, has
 // changed nothing and is repeated. The error is errUnsent, and maybe the end of ctx,
-// or that of the last f.
+// or that of the last f. So a server that accepts no work until the timeout is the reason,
+// also if the last attempt had no time left to get a connection.
 func (l *Locker) run(ctx context.Context, f func(ctx context.Context, conn *sql.Conn, sent time.Time) error) error {
 	limited, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	again := func(err error) bool { return errors.Is(err, sqldriver.ErrBadConn) || sqldb.Transient(err) }
+	var refusal error
 	for {
 		err := sqldb.Retry(limited, retryPause, again, func() error { return l.once(limited, f) })
-		if !sqldb.Is(err, sqldb.Starting) {
+		switch {
+		case sqldb.Is(err, sqldb.Starting):
+			// A server that is crowded leaves the connections that there are, and one of them comes back.
+			if refusal = err; backoff.Jitter(limited, 10*retryPause) {
+				continue
+			}
+		case refusal == nil || limited.Err() == nil || !errors.Is(err, errUnsent):
 			return l.inTime(ctx, limited, err)
 		}
-		// A server that is crowded leaves the connections that there are, and one of them comes back.
-		if !backoff.Jitter(limited, 10*retryPause) {
-			return l.inTime(ctx, ctx, err) // the timeout is not the reason
-		}
+		return l.inTime(ctx, ctx, refusal) // the timeout is not the reason
 	}
 }
 
