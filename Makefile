@@ -151,7 +151,7 @@ lint-api: $(API_MODULES) ## Check the API description with Redocly and Spectral.
 	cd tools/openapi && npx --no-install spectral lint --ruleset spectral.yaml --fail-severity=hint ../../$(API)
 
 .PHONY: api-client
-api-client: build $(API_MODULES) ## Run the life of an order with a generated TypeScript client; go test has one in Go.
+api-client: build $(API_MODULES) ## Run the life of an order with clients in TypeScript and Go, generated from the description of the API.
 	tools/openapi/client.sh .bin/shop
 
 .PHONY: fmt

@@ -9,8 +9,8 @@
 // without security requirements is for admins.
 //
 // Requests are closed and responses are open: clients ignore unknown fields. The examples of problems and the retry matrix in
-// openapi.yaml come from the table of problem types (problem_types.go, problem_retry.go). Package apiclient is generated from the
-// same file.
+// openapi.yaml come from the table of problem types (problem_types.go, problem_retry.go). make api-client generates
+// clients from it, and runs the life of an order with them.
 //
 // # A request
 //
