@@ -145,6 +145,9 @@ func hinted(err error) hintError {
 // Hint returns what to change because a connection has failed with err, which is a part of its text, or nothing.
 func Hint(err error) string { return hinted(err).hint }
 
+// otherEngine is the hint of an error that is no answer of the engine.
+const otherEngine = "check that a server of this engine listens at the port"
+
 // explained adds to an error of a new connection what to change.
 func explained(err error, secure bool) error {
 	class, answered := classify(err)
@@ -174,7 +177,7 @@ func explained(err error, secure bool) error {
 	case secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"
 	case class != Lost:
-		hint = "check that a server of this engine listens at the port"
+		hint = otherEngine
 	}
 	return withHint(err, hint)
 }

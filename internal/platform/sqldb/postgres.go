@@ -93,7 +93,7 @@ func parsePostgres(rawURL string) (hosts []*pgconn.Config, addresses []string, a
 	return hosts, u.Hosts, address, nil
 }
 
-// openPostgres connects once to find out whether a server answers.
+// openPostgres connects once to find out whether a server answers. Of several hosts, it asks each that answers whether it fits.
 func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	configs, addresses, address, err := parsePostgres(rawURL)
 	if err != nil {
@@ -120,10 +120,31 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 		}
 		return nil, fmt.Errorf("open database %s: %w", address, err)
 	}
+	if len(configs) > 1 {
+		if err := misfit(ctx, usual.hosts); err != nil {
+			return nil, fmt.Errorf("open database %s: %w", address, err)
+		}
+	}
 	return &Database{
 		Engine: PostgreSQL(), Address: address,
 		Usual: usual, Single: single, Unhurried: connector(0, slow),
 	}, nil
+}
+
+// misfit returns why one of the hosts can never replace another one: what answers there is not PostgreSQL, or not as the code needs it.
+func misfit(ctx context.Context, hosts []host) error {
+	for _, h := range hosts {
+		conn, err := h.connect(ctx, true)
+		if err == nil {
+			_ = conn.Close()
+			continue
+		}
+		err = explained(err, h.secure)
+		if _, setting := errors.AsType[settingError](err); setting || Hint(err) == otherEngine {
+			return h.refusal(nil, err)
+		}
+	}
+	return nil
 }
 
 // postgresHosts returns the hosts with sessions that have the settings of params.
