@@ -36,7 +36,7 @@ func startSemiSync(t *testing.T) *servers {
 	r.all.databases[2] = "mysql://seller:secret@" + proxyToWriter(t, config, ":3306") + "/" + testbed.DefaultDatabase
 	r.all.faults = r.faults(func() {
 		old := r.writer
-		r.all.promoted = procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil})
+		r.all.promoted = procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil, "proxy": nil})
 		testbedtest.Replicate(t, r.replicas[1], r.replicas[0])
 		r.writer, r.replicas[0] = r.replicas[0], old
 	})
@@ -202,6 +202,23 @@ func startGroup(t *testing.T) *servers {
 			must(t, m.Resume())
 			must(t, group.Whole(ctx))
 		}, "", nil},
+		{"primary cut off: the others paused for 15 s, it leaves, joins again", func() {
+			m := primary()
+			for _, other := range group.Nodes() {
+				if other != m {
+					must(t, other.Pause())
+				}
+			}
+			<-time.After(15 * time.Second)
+			for _, other := range group.Nodes() {
+				if other != m {
+					must(t, other.Resume())
+				}
+			}
+			testbedtest.Exec(t, m, "STOP GROUP_REPLICATION")
+			must(t, group.Join(ctx, m))
+			must(t, group.Whole(ctx))
+		}, "store-unavailable", nil},
 		{"primary switched", func() { must(t, group.Switch(ctx)) }, "", nil},
 	}
 	return all
