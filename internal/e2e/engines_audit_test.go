@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"cmp"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +53,7 @@ func (s *midSale) holds(t *testing.T, server, database string) (lost []receipt) 
 	t.Helper()
 	if s.odd != "" {
 		t.Error(s.odd)
+		s.logs(t)
 	}
 	stored := storedOrders(t, server)
 	byID, bySKU, byCustomer := make(map[string]storedOrder), make(map[string][]storedOrder), make(map[string][]storedOrder)
@@ -111,4 +113,17 @@ func atOnce(orders []storedOrder, until func(storedOrder) int64) (most int) {
 		most = max(most, n)
 	}
 	return most
+}
+
+// logs logs what instances say of the odd response.
+func (s *midSale) logs(t *testing.T) {
+	t.Helper()
+	id := regexp.MustCompile(`"trace_id":"(\w+)"`).FindStringSubmatch(s.odd)
+	for _, in := range s.fleet {
+		for line := range strings.Lines(in.stderr.String()) {
+			if id != nil && strings.Contains(line, id[1]) {
+				t.Log(line)
+			}
+		}
+	}
 }

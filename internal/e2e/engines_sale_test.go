@@ -297,7 +297,7 @@ func (s *midSale) demonstrates(t *testing.T, database string) {
 		r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(s.fleet[n.Add(1)%int64(len(s.fleet))].url, "http://")
 	}})
 	defer front.Close()
-	code, r := play(t, "--url", front.URL, "--database", database, "--strategies", strings.Join(append([]string{"naive"}, s.skus...), ","), "--stock", "40")
+	code, r := play(t, "--url", front.URL, "--database", database, "--strategies", strings.Join(append([]string{"naive"}, s.skus...), ","), "--stock", "20")
 	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != 1+len(s.skus) || r.Instances != len(s.fleet) {
 		t.Errorf("exit code %d: %+v", code, r)
 	}

@@ -46,6 +46,7 @@ func TestMeanings(t *testing.T) {
 		{server(1317), meaning{broken: true}},
 		{server(4031), meaning{broken: true}},
 		{server(1180), meaning{broken: true}},
+		{server(3100), meaning{broken: true}},
 		{server(1665), meaning{unchanged: true, unable: true}},
 		{server(1114), meaning{unchanged: true, unable: true}},
 		{driver.ErrBadConn, meaning{broken: true}},

@@ -85,6 +85,7 @@ var mysqlClasses = map[uint16]Class{
 	1047: Starting, // a node of Galera that is not in step
 	1053: Stopping,
 	1180: Lost, 1317: Lost, 1927: Lost, 4031: Lost, // COMMIT failed, the statement or session was killed, or idle
+	3100: Lost,                                     // a member of a group leaves it at COMMIT, and the others may have the transaction
 	1105: Lost, 1815: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
 }
 
