@@ -2,6 +2,8 @@ package e2e_test
 
 import (
 	"fmt"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +21,7 @@ func startPatroni(t *testing.T) *servers {
 	t.Helper()
 	cluster := testbedtest.StartPatroni(t, patroniTTL)
 	all := serversOf("postgres://shop@", cluster.Nodes())
-	config := block(t, "haproxy", "bind :5000\n")
-	for i, m := range cluster.Nodes() {
-		_, check, _ := strings.Cut(m.Check(), ":")
-		config = swap(t, config, fmt.Sprintf(`db%d:5432 check port 8008`, i+1), fmt.Sprintf("%s check port %s", m.Addr(), check))
-	}
-	all.databases[2] = "postgres://shop@" + proxyToWriter(t, config, ":5000") + "/" + testbed.DefaultDatabase
+	all.databases[2] = "postgres://shop@" + proxyToLeader(t, cluster.Nodes()) + "/" + testbed.DefaultDatabase
 	all.waits = mostWait
 	ctx := t.Context()
 	leader := func() *testbed.PatroniMember {
@@ -59,4 +56,34 @@ func startPatroni(t *testing.T) *servers {
 		}, "", nil},
 	}
 	return all
+}
+
+// proxyToLeader runs the HAProxy of the page, but for addresses, and returns its own.
+func proxyToLeader(t *testing.T, members []*testbed.PatroniMember) (address string) {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/how-to/switch-the-database.md")
+	must(t, err)
+	config := regexp.MustCompile("(?s)```haproxy\n(.*?)```").FindSubmatch(page)
+	if config == nil {
+		t.Fatal("the page has no configuration of HAProxy")
+	}
+	text := string(config[1])
+	for i, m := range members {
+		_, check, _ := strings.Cut(m.Check(), ":")
+		text = swap(t, text, fmt.Sprintf(`(?m)^  server db%d db%[1]d:5432 check port 8008$`, i+1), fmt.Sprintf("  server db%d %s check port %s", i+1, m.Addr(), check))
+	}
+	address, output := runHAProxy(t, text, ":5000")
+	testbedtest.Eventually(t, "the proxy knows the leader", func() bool {
+		down := make(map[string]bool)
+		for _, server := range regexp.MustCompile(`(\S+) is DOWN`).FindAllString(output.String(), -1) {
+			down[server] = true
+		}
+		return len(down) >= len(members)-1
+	})
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(output)
+		}
+	})
+	return address
 }

@@ -1,11 +1,6 @@
 package e2e_test
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
-	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -16,8 +11,7 @@ import (
 // confirmed has a writer wait for a replica. A replica that has it waits for replicas of its own, and applies nothing.
 const confirmed = "SET GLOBAL rpl_semi_sync_master_enabled = 1"
 
-// startSemiSync starts a writer and two replicas as docs/how-to/switch-the-database.md describes them. Two instances have all of them in
-// their lists, and one has the proxy of the page.
+// startSemiSync starts a writer and two replicas as docs/how-to/switch-the-database.md describes them.
 func startSemiSync(t *testing.T) *servers {
 	t.Helper()
 	r := startReplicas(t, map[string]string{
@@ -26,54 +20,13 @@ func startSemiSync(t *testing.T) *servers {
 	})
 	r.promote = func(replicas []*testbed.MariaDB) (writer, other *testbed.MariaDB) { return promote(t, replicas, true) }
 	testbedtest.Exec(t, r.writer, confirmed)
-	script := filepath.Join(t.TempDir(), "is-writer")
-	program := swap(t, swap(t, block(t, "sh", "@@read_only"), "=USER", "=seller"), "=PASSWORD", "=secret")
-	must(t, os.WriteFile(script, []byte(program), 0o700)) //nolint:gosec // a program
-	config := swap(t, block(t, "haproxy", "bind :3306\n"), "/etc/haproxy/is-writer", script)
-	for i, m := range []*testbed.MariaDB{r.writer, r.replicas[0], r.replicas[1]} {
-		config = swap(t, config, fmt.Sprintf("db%d:3306", i+1), m.Addr())
-	}
-	r.all.databases[2] = "mysql://seller:secret@" + proxyToWriter(t, config, ":3306") + "/" + testbed.DefaultDatabase
 	r.all.faults = r.faults(func() {
 		old := r.writer
-		r.all.promoted = procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil, "proxy": nil})
+		r.all.promoted = procedure(t, "Switch", map[string][]*testbed.MariaDB{"old": {old}, "new": {r.replicas[0]}, "semi-synchronous": nil})
 		testbedtest.Replicate(t, r.replicas[1], r.replicas[0])
 		r.writer, r.replicas[0] = r.replicas[0], old
 	})
 	return r.all
-}
-
-// block returns the block of docs/how-to/switch-the-database.md that is in a language and has a text.
-func block(t *testing.T, language, text string) string {
-	t.Helper()
-	page, err := os.ReadFile("../../docs/how-to/switch-the-database.md")
-	must(t, err)
-	for _, found := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(string(page), -1) {
-		if strings.Contains(found[1], text) {
-			return found[1]
-		}
-	}
-	t.Fatalf("the page has no block in %s with %q", language, text)
-	return ""
-}
-
-// proxyToWriter runs HAProxy, which listens instead of at a port at the address that it returns.
-func proxyToWriter(t *testing.T, config, port string) (address string) {
-	t.Helper()
-	address, output := runHAProxy(t, config, port)
-	testbedtest.Eventually(t, "the proxy knows the writer", func() bool {
-		down := make(map[string]bool)
-		for _, server := range regexp.MustCompile(`(\S+) is DOWN`).FindAllString(output.String(), -1) {
-			down[server] = true
-		}
-		return len(down) >= 2
-	})
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Log(output)
-		}
-	})
-	return address
 }
 
 // startAsync starts a writer and two replicas that do not confirm what they have received.
@@ -202,14 +155,18 @@ func startGroup(t *testing.T) *servers {
 			must(t, m.Resume())
 			must(t, group.Whole(ctx))
 		}, "", nil},
-		{"primary cut off: the others paused for 15 s, it leaves, joins again", func() {
+		{"primary without its majority until it leaves, joins again", func() {
 			m := primary()
 			for _, other := range group.Nodes() {
 				if other != m {
 					must(t, other.Pause())
 				}
 			}
-			<-time.After(15 * time.Second)
+			db := testbedtest.OpenSQL(t, m.URL())
+			testbedtest.Eventually(t, "the primary has left its group", func() (left bool) {
+				must(t, db.QueryRowContext(ctx, "SELECT @@super_read_only AND COUNT(*) = 0 FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'").Scan(&left))
+				return left
+			})
 			for _, other := range group.Nodes() {
 				if other != m {
 					must(t, other.Resume())

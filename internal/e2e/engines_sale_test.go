@@ -215,6 +215,13 @@ func (s *midSale) placesAll(t *testing.T) {
 	}
 }
 
+// refusals returns how many responses had a type of problem so far.
+func (s *midSale) refusals(problem string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.refused[problem]
+}
+
 // resumed returns how long after a moment the last of the SKUs was sold.
 func (s *midSale) resumed(after time.Time) (longest time.Duration) {
 	s.mu.Lock()

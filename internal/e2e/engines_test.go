@@ -106,6 +106,7 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 		s.placesAll(t)
 		began[i] = time.Now()
 		all.promoted = time.Time{}
+		refused := s.refusals(f.says)
 		f.do()
 		most := time.Since(began[i]) + resumes
 		s.placesAll(t)
@@ -125,8 +126,8 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 			f.mend()
 			s.placesAll(t)
 		}
-		if f.says != "" && s.refused[f.says] == 0 {
-			t.Errorf("%s: no response says %s: %v", f.name, f.says, s.refused)
+		if f.says != "" && s.refusals(f.says) == refused {
+			t.Errorf("%s: no response says %s", f.name, f.says)
 		}
 	}
 	s.stop()

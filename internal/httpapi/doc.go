@@ -10,7 +10,7 @@
 //
 // Requests are closed and responses are open: clients ignore unknown fields. The examples of problems and the retry matrix in
 // openapi.yaml come from the table of problem types (problem_types.go, problem_retry.go). make api-client generates
-// clients from it, and runs the life of an order with them.
+// clients from openapi.yaml, and runs the life of an order with them.
 //
 // # A request
 //

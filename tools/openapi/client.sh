@@ -7,7 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 
 npx --no-install openapi-typescript ../../internal/httpapi/openapi.yaml -o api.gen.ts >/dev/null
 npx --no-install tsc
-go tool -modfile=../go.mod oapi-codegen -config oapi-codegen.yaml ../../internal/httpapi/openapi.yaml
+in_go=$(mktemp -d) # in the folder of this file, it would be a part of the module of the tools, which lacks its imports
+trap 'rm -rf "$in_go"' EXIT
+cp life.go "$in_go"
+go tool -modfile=../go.mod oapi-codegen -config oapi-codegen.yaml -o "$in_go/client.gen.go" ../../internal/httpapi/openapi.yaml
 
 # run COMMAND...: call it with the URL of a new instance.
 run() (
@@ -24,4 +27,4 @@ run() (
 	"$@" "$url"
 )
 run node .out/life.js
-run go -C ../.. run tools/openapi/life.go tools/openapi/client.gen.go
+run go -C ../.. run "$in_go/life.go" "$in_go/client.gen.go"

@@ -146,8 +146,11 @@ func hinted(err error) hintError {
 // Hint returns what to change because a connection has failed with err, which is a part of its text, or nothing.
 func Hint(err error) string { return hinted(err).hint }
 
-// otherEngine is the hint of an error that is no answer of the engine.
-const otherEngine = "check that a server of this engine listens at the port"
+// Hints of errors that are no answer of the engine, or only of one without TLS.
+const (
+	otherEngine = "check that a server of this engine listens at the port"
+	withoutTLS  = "switch TLS on in the server, or take its parameters out of the URL"
+)
 
 // explained adds to an error of a new connection what to change.
 func explained(err error, secure bool) error {
@@ -173,7 +176,7 @@ func explained(err error, secure bool) error {
 	case name && unknown.IsNotFound:
 		hint = "check the name of the host"
 	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
-		hint = "switch TLS on in the server, or take its parameters out of the URL"
+		hint = withoutTLS
 	case answered, network, setting, hint != "", errors.Is(err, context.Canceled):
 	case secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"

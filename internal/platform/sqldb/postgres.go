@@ -131,7 +131,7 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	}, nil
 }
 
-// misfit returns why one of the hosts can never replace another one: what answers there is not PostgreSQL, or not as the code needs it.
+// misfit returns an error if a host answers and can never replace another one: it is not PostgreSQL, or lacks TLS or a setting that the code needs.
 func misfit(ctx context.Context, hosts []host) error {
 	for _, h := range hosts {
 		conn, err := h.connect(ctx, true)
@@ -140,7 +140,7 @@ func misfit(ctx context.Context, hosts []host) error {
 			continue
 		}
 		err = explained(err, h.secure)
-		if _, setting := errors.AsType[settingError](err); setting || Hint(err) == otherEngine {
+		if _, setting := errors.AsType[settingError](err); setting || Hint(err) == otherEngine || Hint(err) == withoutTLS {
 			return h.refusal(nil, err)
 		}
 	}

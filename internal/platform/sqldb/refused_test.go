@@ -1,6 +1,7 @@
 package sqldb_test
 
 import (
+	"net/url"
 	"strings"
 	"testing"
 
@@ -19,23 +20,25 @@ func TestDatabaseThatCannotBeOpened(t *testing.T) {
 		}
 	}
 	as := func(user, url string) string { return strings.Replace(url, "root@", user+"@", 1) }
-	secure := testbedtest.SecurePostgres(t, testbedtest.NewCertificates(t))
+	certificates := testbedtest.NewCertificates(t)
+	secure := testbedtest.SecurePostgres(t, certificates)
 	host, name, _ := strings.Cut(secure, "/")
-	end := strings.LastIndex(postgres, "/")
+	end, other := strings.LastIndex(postgres, "/"), strings.TrimPrefix(at, "mysql://root@")
 	for url, want := range map[string]string{
 		at + "/nowhere":      "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
 		postgres + "nowhere": "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
 		as("lodger", mysql):  "check the name of the database, and that the user has rights in it",
-		strings.Replace(at, "mysql://root", "postgres://shop", 1) + "/shop":             "check that a server of this engine listens at the port",
-		as("guarded:secret2", at) + ",127.0.0.1:1/shop":                                 "check the user, the password, and whether",
-		"postgres://shop:secret2@" + host + ",127.0.0.1:1/" + name:                      "check the user, the password, and whether",
-		"postgres://shop:secret2@127.0.0.1:1," + secure:                                 "check the user, the password, and whether",
-		postgres[:end] + "," + strings.TrimPrefix(at, "mysql://root@") + postgres[end:]: "check that a server of this engine listens at the port",
-		"mysql://root@no-such-host.invalid:3306/shop":                                   "check the name of the host",
-		"postgres://shop:secret2@no-such-host.invalid/shop":                             "check the name of the host",
-		postgres + "?sslmode=disable":                                                   "unknown parameter sslmode: want tls=true, tls-ca=FILE, or tls-cert=FILE and tls-key=FILE",
-		mysql + "?charset=utf8":                                                         "unknown parameter charset: want",
-		"postgres://shop:a@b/c?secret2=d@" + secure:                                     "want postgres://USER:PASSWORD@HOST",
+		strings.Replace(at, "mysql://root", "postgres://shop", 1) + "/shop": "check that a server of this engine listens at the port",
+		as("guarded:secret2", at) + ",127.0.0.1:1/shop":                     "check the user, the password, and whether",
+		"postgres://shop:secret2@" + host + ",127.0.0.1:1/" + name:          "check the user, the password, and whether",
+		"postgres://shop:secret2@127.0.0.1:1," + secure:                     "check the user, the password, and whether",
+		postgres[:end] + "," + other + postgres[end:]:                       "check that a server of this engine listens at the port",
+		"postgres://" + url.UserPassword("shop", testbedtest.Password).String() + "@" + host + "," + other + "/" + name + "?tls-ca=" + certificates.CA: "switch TLS on in the server",
+		"mysql://root@no-such-host.invalid:3306/shop":       "check the name of the host",
+		"postgres://shop:secret2@no-such-host.invalid/shop": "check the name of the host",
+		postgres + "?sslmode=disable":                       "unknown parameter sslmode: want tls=true, tls-ca=FILE, or tls-cert=FILE and tls-key=FILE",
+		mysql + "?charset=utf8":                             "unknown parameter charset: want",
+		"postgres://shop:a@b/c?secret2=d@" + secure:         "want postgres://USER:PASSWORD@HOST",
 	} {
 		_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 		if err == nil || strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret2") {
