@@ -19,12 +19,12 @@ func TestDatabaseThatCannotBeOpened(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	as := func(user, url string) string { return strings.Replace(url, "root@", user+"@", 1) }
+	as := func(user, at string) string { return strings.Replace(at, "root@", user+"@", 1) }
 	certificates := testbedtest.NewCertificates(t)
 	secure := testbedtest.SecurePostgres(t, certificates)
 	host, name, _ := strings.Cut(secure, "/")
 	end, other := strings.LastIndex(postgres, "/"), strings.TrimPrefix(at, "mysql://root@")
-	for url, want := range map[string]string{
+	for address, want := range map[string]string{
 		at + "/nowhere":      "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
 		postgres + "nowhere": "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
 		as("lodger", mysql):  "check the name of the database, and that the user has rights in it",
@@ -40,12 +40,12 @@ func TestDatabaseThatCannotBeOpened(t *testing.T) {
 		mysql + "?charset=utf8":                             "unknown parameter charset: want",
 		"postgres://shop:a@b/c?secret2=d@" + secure:         "want postgres://USER:PASSWORD@HOST",
 	} {
-		_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+		_, err := sqldb.Open(t.Context(), address, sqldb.AccessCreate)
 		if err == nil || strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), "\n") || strings.Contains(err.Error(), "secret2") {
-			t.Errorf("%s: %v, want %q", url, err, want)
+			t.Errorf("%s: %v, want %q", address, err, want)
 		}
 		if hint := sqldb.Hint(err); hint != "" && !strings.HasPrefix(hint, want) {
-			t.Errorf("%s: the hint is %q, want %q", url, hint, want)
+			t.Errorf("%s: the hint is %q, want %q", address, hint, want)
 		}
 	}
 }
