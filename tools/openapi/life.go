@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Runs the life of an order with a client that is generated from the description of the API alone.
+// Command life runs the life of an order with a client that is generated from the description of the API alone.
 // Usage: go run life.go client.gen.go URL
 package main
 

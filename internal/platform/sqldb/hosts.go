@@ -153,6 +153,11 @@ func Hosts(ctx context.Context, rawURL string) []Host {
 	if len(hosts) < 2 {
 		return nil
 	}
+	return rolesOf(ctx, hosts)
+}
+
+// rolesOf asks all hosts for their roles, at once.
+func rolesOf(ctx context.Context, hosts []host) []Host {
 	found := make([]Host, len(hosts))
 	var asked sync.WaitGroup
 	for i, h := range hosts {

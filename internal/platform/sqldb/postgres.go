@@ -133,15 +133,9 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 
 // misfit returns an error if a host answers and can never replace another one: it is not PostgreSQL, or lacks TLS or a setting that the code needs.
 func misfit(ctx context.Context, hosts []host) error {
-	for _, h := range hosts {
-		conn, err := h.connect(ctx, true)
-		if err == nil {
-			_ = conn.Close()
-			continue
-		}
-		err = explained(err, h.secure)
-		if _, setting := errors.AsType[settingError](err); setting || Hint(err) == otherEngine || Hint(err) == withoutTLS {
-			return h.refusal(nil, err)
+	for _, h := range rolesOf(ctx, hosts) {
+		if _, setting := errors.AsType[settingError](h.Err); setting || Hint(h.Err) == otherEngine || Hint(h.Err) == withoutTLS {
+			return fmt.Errorf("%s: %w", h.Address, h.Err)
 		}
 	}
 	return nil
