@@ -30,7 +30,7 @@ func TestSaleOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// startStandbys starts a writer and two standbys as docs/how-to/switch-the-database.md describes them.
+// startStandbys starts a writer and two standbys as docs/how-to/use-postgresql.md describes them.
 func startStandbys(t *testing.T, synchronous string) *replicas[*testbed.Postgres] {
 	t.Helper()
 	nodes := make([]*testbed.Postgres, 3)
@@ -74,14 +74,11 @@ func startAsyncStandbys(t *testing.T) *servers {
 	return startStandbys(t, "").losing()
 }
 
-// pageOfStandbys is the section of docs/how-to/switch-the-database.md.
-const pageOfStandbys = "Promote a standby of PostgreSQL"
-
 // promoteStandby executes the table of the page. It returns the standby that is the writer now, and the other one.
 func promoteStandby(t *testing.T, standbys []*testbed.Postgres) (writer, other *testbed.Postgres) {
 	t.Helper()
 	at, latest := map[string][]*testbed.Postgres{"standbys": standbys}, int64(0)
-	for _, step := range stepsOf(t, pageOfStandbys) {
+	for _, step := range stepsOf(t, "use-postgresql.md", "Promote a standby") {
 		for i, server := range at[step[1]] {
 			statement := step[2]
 			if writer != nil {
@@ -122,7 +119,7 @@ func promoteStandby(t *testing.T, standbys []*testbed.Postgres) (writer, other *
 // rewind executes the command of the page for an old writer, which does not run.
 func rewind(t *testing.T, old, writer *testbed.Postgres) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/how-to/switch-the-database.md")
+	page, err := os.ReadFile("../../docs/how-to/use-postgresql.md")
 	must(t, err)
 	m := regexp.MustCompile(`(?m)^(pg_rewind) (.*) --target-pgdata=DATA (--source-server)='(.*)'$`).FindStringSubmatch(string(page))
 	must(t, old.Run(t.Context(), m[1], m[2], "--target-pgdata="+old.Data(), m[3]+"="+connectTo(t, m[4], writer)))

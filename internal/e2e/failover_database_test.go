@@ -68,10 +68,10 @@ func promote(t *testing.T, replicas []*testbed.MariaDB, confirmed bool) (writer,
 	return servers["new"][0], servers["others"][0]
 }
 
-// stepsOf returns the servers and statements in the table of a section of docs/how-to/switch-the-database.md.
-func stepsOf(t *testing.T, section string) [][]string {
+// stepsOf returns the servers and statements in the table of a section of a page below docs/how-to.
+func stepsOf(t *testing.T, name, section string) [][]string {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/how-to/switch-the-database.md")
+	page, err := os.ReadFile("../../docs/how-to/" + name)
 	must(t, err)
 	_, text, _ := strings.Cut(string(page), "## "+section+"\n")
 	text, _, _ = strings.Cut(text, "\n## ")
@@ -86,7 +86,7 @@ func stepsOf(t *testing.T, section string) [][]string {
 func procedure(t *testing.T, section string, servers map[string][]*testbed.MariaDB) (promoted time.Time) {
 	t.Helper()
 	position := ""
-	for _, step := range stepsOf(t, section) {
+	for _, step := range stepsOf(t, "switch-the-database.md", section) {
 		if step[2] == "SHOW SLAVE STATUS" {
 			position = latest(t, servers)
 			continue
