@@ -36,11 +36,13 @@ row() {
 
 # run GROUP: run its tests.
 run() {
+	local parallel=3
+	[ "$1" != e2e/engines ] || parallel=1 # its pages have times
 	case $1 in
 		bench) make test-bench ;;
 		faults) make faults ;;
 		e2e/orderpath) make soak-group PACKAGES=./internal/e2e/orderpath PARALLEL=7 ;;
-		e2e/*) make soak-group PACKAGES=./internal/e2e PARALLEL=3 RUN="^($(
+		e2e/*) make soak-group PACKAGES=./internal/e2e PARALLEL=$parallel RUN="^($(
 			grep -hoE '^func Test[A-Za-z0-9]+' internal/e2e/"${1#e2e/}"_*_test.go internal/e2e/"${1#e2e/}"_test.go 2>/dev/null | cut -c6- | paste -sd '|'
 		))\$\$" ;;
 		*) make soak-group PACKAGES="./internal/$1/..." ;;

@@ -34,6 +34,7 @@ func customers(t *testing.T) *http.Client {
 	t.Helper()
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: 10_000,
+		IdleConnTimeout:     30 * time.Second, // a server closes its side after a minute
 		DialContext:         (&net.Dialer{Timeout: 30 * time.Second}).DialContext,
 	}
 	t.Cleanup(transport.CloseIdleConnections)

@@ -296,16 +296,24 @@ func (s *midSale) opening(t *testing.T, url string) time.Duration {
 	return took
 }
 
-// demonstrates runs shop demo at the instances. The baseline has to oversell, and no other strategy may.
-func (s *midSale) demonstrates(t *testing.T, database string) {
+// demonstrates runs shop demo at three instances whose unpaid orders do not expire before its end, as in the sale. The baseline has to
+// oversell, and no other strategy may.
+func (s *midSale) demonstrates(t *testing.T, all *servers) {
 	t.Helper()
+	for _, in := range s.fleet {
+		in.stop()
+	}
+	for _, in := range s.fleet {
+		in.stopped(t)
+	}
+	fleet := openShop(t, all, "--order-ttl", "1h")
 	var n atomic.Int64
 	front := httptest.NewServer(&httputil.ReverseProxy{Transport: s.client.Transport, Rewrite: func(r *httputil.ProxyRequest) {
-		r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(s.fleet[n.Add(1)%int64(len(s.fleet))].url, "http://")
+		r.Out.URL.Scheme, r.Out.URL.Host = "http", strings.TrimPrefix(fleet[n.Add(1)%int64(len(fleet))].url, "http://")
 	}})
 	defer front.Close()
-	code, r := play(t, "--url", front.URL, "--database", database, "--strategies", strings.Join(append([]string{"naive"}, s.skus...), ","), "--stock", "20")
-	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != 1+len(s.skus) || r.Instances != len(s.fleet) {
+	code, r := play(t, "--url", front.URL, "--database", all.databases[0], "--strategies", strings.Join(append([]string{"naive"}, s.skus...), ","), "--stock", "20")
+	if code != 0 || r.Verdict != demo.Proved || len(r.Variants) != 1+len(s.skus) || r.Instances != len(fleet) {
 		t.Errorf("exit code %d: %+v", code, r)
 	}
 }

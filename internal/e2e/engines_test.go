@@ -143,7 +143,7 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	}
 	s.buysAllOfFew(t)
 	if testbedtest.Size(0, 1) == 1 {
-		s.demonstrates(t, all.databases[0])
+		s.demonstrates(t, all)
 	}
 	for i, f := range faults {
 		during := func(r receipt) bool {
@@ -189,7 +189,7 @@ var enginesHead = `# Engines, strategies and faults
 
 Three instances sell by eight strategies while servers of the database fail and are mended. Each row has the orders that were acknowledged from the
 fault until the next one, those that are stored, and those that are lost. A row exists only if no order is doubled, no SKU is oversold, each limit per customer
-holds, and each unpaid order expires once. At the end ` + "`shop demo`" + ` sells at the same instances: the baseline oversells, and no other strategy does. The columns of the strategies have the longest time without an order, in seconds.
+holds, and each unpaid order expires once. At the end ` + "`shop demo`" + ` sells at three instances: the baseline oversells, and no other strategy does. The columns of the strategies have the longest time without an order, in seconds.
 
 All servers and buyers share one machine with two processors. The engines are those of Debian 12, unless the row has a version. ` +
 	"`make engines`" + ` writes the page
