@@ -17,6 +17,19 @@ func (r *rig) commit(ids string) transaction {
 	return c
 }
 
+// both waits for two transactions, with the orders a and with b, which may begin in either order.
+func (r *rig) both(a, b string) (ofA, ofB transaction) {
+	r.Helper()
+	ofA, ofB = <-r.begun, <-r.begun
+	if ofA.String() == b {
+		ofA, ofB = ofB, ofA
+	}
+	if ofA.String() != a || ofB.String() != b {
+		r.Errorf("transactions of %q and %q, want %q and %q", ofA, ofB, a, b)
+	}
+	return ofA, ofB
+}
+
 // nobody fails if a transaction has begun.
 func (r *rig) nobody() {
 	r.Helper()
