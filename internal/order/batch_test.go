@@ -39,10 +39,11 @@ func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
 	s.Cohort = true
 	_, store := setup(t, s, order.Config{})
 	db := &slow{Store: store, begun: make(chan struct{}), finish: make(chan struct{})}
-	svc := order.NewService(db, stock.NewStrategies(stock.Lockers{}).With(s), order.Config{})
+	seen := &holders{new(ordertest.History), make(chan func(string) int, 1), make(chan time.Time, 1)}
+	svc := order.NewService(db, stock.NewStrategies(stock.Lockers{}).With(s), order.Config{Publisher: seen})
 	lease := hold(t, l) // so that both orders are in one batch
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
+	ctx, end := context.WithCancelCause(t.Context())
+	defer end(nil)
 	type answer struct {
 		order order.Order
 		err   error
@@ -56,11 +57,13 @@ func TestDeadlineBoundsTheWaitForABatch(t *testing.T) {
 		return done
 	}
 	short, long := place(ctx), place(t.Context())
-	<-time.After(100 * time.Millisecond) // for both to wait; if one comes later, the other one is answered in time all the same
+	count := <-seen.count
+	testbedtest.Eventually(t, "both wait", func() bool { return count("a") == 2 })
 	if err := lease.Release(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	<-db.begun
+	end(context.DeadlineExceeded)
 	var late answer
 	select {
 	case late = <-short:

@@ -183,6 +183,8 @@ func TestEveryAnswerIsTrue(t *testing.T) {
 			if err := r.service.Wait(t.Context()); err != nil { // the transactions of those who left end later
 				t.Error(err)
 			}
+		}
+		for _, r := range rigs { // which have the leases of all
 			r.empty("a", "b", "redis/c")
 		}
 		s.compare(answers)

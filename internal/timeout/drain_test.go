@@ -26,8 +26,12 @@ func TestDrainFinishesWhatRuns(t *testing.T) {
 			return first.handle(ctx, batch)
 		}
 		r.store.blind = true
-		q, stop := r.start(timeout.Config{}, slow, timeout.Options{Batch: 8})
-		r.schedule(q, time.Now(), ids(40)...)
+		q := r.queue(timeout.Config{})
+		if err := q.Handle(kind, slow, timeout.Options{Batch: 8}); err != nil {
+			t.Fatal(err)
+		}
+		r.schedule(q, time.Now(), ids(40)...) // before it runs, so that all batches are full
+		stop := r.run(q)
 		time.Sleep(6 * time.Second) // in the first halves of the first batches
 		r.start(timeout.Config{}, second.handle, timeout.Options{})
 		time.Sleep(time.Second)
@@ -106,7 +110,7 @@ func TestDrainRequeuesTimersOfAHandlerThatHangs(t *testing.T) {
 		defer close(never)
 		var seen failures
 		q := r.queue(timeout.Config{Drain: 3 * time.Second, Observer: &seen})
-		cancelled := make(chan error, 1)
+		cancelled := make(chan error, 3)
 		hang := func(ctx context.Context, batch []timeout.Fired) ([]timeout.Outcome, error) {
 			<-ctx.Done()
 			cancelled <- context.Cause(ctx)

@@ -77,12 +77,14 @@ func TestDueAgainBeforeAnotherOfTheBatchFiresAgain(t *testing.T) {
 			return b.handle(ctx, batch)
 		}, timeout.Options{})
 		synctest.Wait() // until the first scan is over, which would take the overdue timer alone
-		push, err := q.Schedule(t.Context(), nil,
-			timeout.Timer{Kind: kind, ID: "a", Due: time.Now().Add(-time.Hour)}, timeout.Timer{Kind: kind, ID: "b", Due: time.Now()})
-		if err != nil {
+		timers := []timeout.Timer{{Kind: kind, ID: "a", Due: time.Now().Add(-time.Hour)}, {Kind: kind, ID: "b", Due: time.Now()}}
+		if _, err := q.Schedule(t.Context(), nil, timers...); err != nil {
 			t.Fatal(err)
 		}
-		push()
+		entries := []timeout.Entry{{ID: "a", At: timers[0].Due}, {ID: "b", At: timers[1].Due}} // at once, so that they are one batch
+		if err := r.mem.Schedule(t.Context(), kind, timeout.Base, entries); err != nil {
+			t.Fatal(err)
+		}
 		time.Sleep(time.Minute)
 		if c := b.of("a"); len(c) != 2 || c[0].batch != 2 || c[1].attempt != 1 {
 			t.Errorf("calls: %+v, want one together with b and a second one", c)

@@ -130,19 +130,21 @@ func TestNewRefusesAClientThatRepeats(t *testing.T) {
 // Redis does not separate the channels of its databases.
 func TestDatabasesAreSeparate(t *testing.T) {
 	t.Parallel()
-	server := testbedtest.StartRedis(t, testbed.RedisConfig{})
-	for _, database := range []string{"/0", "/1"} {
-		b := open(t, client(t, "redis://"+server.Addr()+database), ignore)
-		r := read(t, b, "topic")
-		defer func() {
-			if e := r.next(t); e.Payload != database {
-				t.Errorf("database %s received %+v", database, e)
-			}
-		}()
-		defer func() {
-			if err := b.Publish(t.Context(), "topic", database); err != nil {
-				t.Error(err)
-			}
-		}()
-	}
+	testbedtest.Steady(t, func(t testing.TB) {
+		server := testbedtest.StartRedis(t, testbed.RedisConfig{})
+		for _, database := range []string{"/0", "/1"} {
+			b := open(t, client(t, "redis://"+server.Addr()+database), ignore)
+			r := read(t, b, "topic")
+			defer func() {
+				if e := r.next(t); e.Payload != database {
+					t.Errorf("database %s received %+v", database, e)
+				}
+			}()
+			defer func() {
+				if err := b.Publish(t.Context(), "topic", database); err != nil {
+					t.Error(err)
+				}
+			}()
+		}
+	})
 }

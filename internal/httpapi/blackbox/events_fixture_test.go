@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,9 @@ type station struct {
 	feed *events.Feed
 	shop *shop
 	url  string
+
+	unstocked atomic.Bool // there are no levels to read
+	asked     sync.Map    // SKUs whose levels were to be read
 }
 
 func newStation(t *testing.T, id httpapi.Identity, c events.FeedConfig) *station {
@@ -43,8 +47,11 @@ func newStationWith(t *testing.T, id httpapi.Identity, c events.FeedConfig, hear
 	}
 	s := &station{feed: feed}
 	s.Publisher = events.NewPublisher(log, events.PublisherConfig{Instance: "i1", Levels: func(_ context.Context, skus []string) (levels []events.Stock, _ error) {
+		none := s.unstocked.Load()
 		for _, sku := range skus {
-			levels = append(levels, events.Stock{SKU: sku, Version: 1})
+			if s.asked.Store(sku, true); !none {
+				levels = append(levels, events.Stock{SKU: sku, Version: 1})
+			}
 		}
 		return levels, nil
 	}})

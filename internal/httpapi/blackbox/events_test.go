@@ -113,9 +113,15 @@ func TestStreamsOfCustomers(t *testing.T) {
 			streams[key+" "+query] = s.open(t, client, key, query, "")
 		}
 	}
+	s.unstocked.Store(true) // the levels that orders change are read once or twice
 	s.Order(liveOrder(firstOrder, "c1", "a"))
 	s.Leader(events.Leader{Name: "i1", Term: 3})
 	s.Order(liveOrder(secondOrder, "c2", "a", "b"))
+	testbedtest.Eventually(t, "these reads", func() bool {
+		_, last := s.asked.Load("b")
+		return last
+	})
+	s.unstocked.Store(false)
 	s.Stock("a", "b")
 	testbedtest.Eventually(t, "all is heard", func() bool { return s.feed.Stats().Received == 5 })
 	s.feed.Close()
