@@ -147,11 +147,13 @@ func TestOneCutConnectionRefusesNoOtherCall(t *testing.T) {
 		if err := b.Unavailable(); err != nil || unavailable.Load() != 0 || s.Calls.Load() == probes {
 			t.Errorf("after the probe: %v, notified %d times, %d probes", err, unavailable.Load(), s.Calls.Load()-probes)
 		}
-		time.Sleep(time.Millisecond) // the answer to the probe is older than the call
+		idle := breaker.New(s, breaker.Config{Name: "test"}) // it does not run, so no probe comes in between
+		idle.Record(t.Context(), time.Now(), nil)
+		time.Sleep(time.Millisecond) // the answer is older than the call
 		began := time.Now()
 		time.Sleep(time.Second)
-		b.Record(t.Context(), began, errDown)
-		if err := b.Unavailable(); !errors.Is(err, errDown) {
+		idle.Record(t.Context(), began, errDown)
+		if err := idle.Unavailable(); !errors.Is(err, errDown) {
 			t.Errorf("after a call that failed late: %v", err)
 		}
 	})

@@ -25,7 +25,7 @@ func TestHistoryOfBrokenLocks(t *testing.T) {
 		"sometimes grants to two": {&broken{steals: 9}, false},
 		"repeats its tokens":      {&broken{stutters: 1}, true},
 		"has low tokens at times": {&broken{stutters: 9}, true},
-		"refuses when it is free": {&broken{refuses: 9}, false},
+		"refuses when it is free": {&broken{refuses: 3}, false},
 		"says it was lost":        {&broken{invents: 9}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -133,7 +133,7 @@ func TestMemlockCondHistory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memlock.New(memlock.Config{TTL: 10 * time.Millisecond})
 		c := memlock.NewCond(l)
-		load := dlocktest.CondLoad{Keys: dlocktest.HistoryKeys(2), Signals: 2, MaxWait: time.Hour, Seed: dlocktest.Seed(t)}
+		load := dlocktest.CondLoad{Keys: dlocktest.HistoryKeys(2), Signals: 2, Quiet: 3 * time.Millisecond, MaxWait: time.Hour, Seed: dlocktest.Seed(t)}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		load.Run(ctx, clients(8, func() *dlocktest.HistoryClient { return h.Cond(l, c) })...)

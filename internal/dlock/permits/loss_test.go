@@ -170,7 +170,7 @@ func TestPausedIsFirstAfterOutage(t *testing.T) {
 // If all instances have ended and one starts, its first operations wait for permits, and none is refused.
 func TestRestartOfAll(t *testing.T) {
 	t.Parallel()
-	key, cfg := rand.Text(), permits.Config{Permits: lossBound, TTL: steady, Timeout: steady / 12, Drain: time.Second}
+	key, cfg := rand.Text(), permits.Config{Permits: lossBound, TTL: steady, Timeout: steady / 4, Drain: time.Second}
 	url := testbedtest.Redis(t) + unhurried
 	before := joinWith(t, url, key, cfg)
 	before.take(t)()

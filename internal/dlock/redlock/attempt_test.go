@@ -40,7 +40,7 @@ func TestRefusedAttemptLeavesNothing(t *testing.T) {
 	})
 }
 
-// takeScript runs take.lua as a client does whose locks last for 3 s, and returns for how many ms the server refuses.
+// takeScript runs take.lua as a client does whose locks last for a minute, and returns for how many ms the server refuses.
 func takeScript(t testing.TB, rdb redis.UniversalClient, key, owner string, settle int) (left int) {
 	t.Helper()
 	text, err := os.ReadFile("lua/take.lua")
@@ -48,7 +48,7 @@ func takeScript(t testing.TB, rdb redis.UniversalClient, key, owner string, sett
 		t.Fatal(err)
 	}
 	keys := []string{key, key + ":fence", key + ":known", key + ":settling"}
-	reply, err := redis.NewScript(string(text)).Run(t.Context(), rdb, keys, owner, 3000, 6000, settle).Int()
+	reply, err := redis.NewScript(string(text)).Run(t.Context(), rdb, keys, owner, 60_000, 120_000, settle).Int()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,8 +63,8 @@ func TestForeignValueIsNotPolledInATightLoop(t *testing.T) {
 		if err := rdb.MSet(t.Context(), key, "maintenance", key+":known", "1").Err(); err != nil {
 			t.Fatal(err)
 		}
-		if left := takeScript(t, rdb, key, "a", 0); left != 3000 {
-			t.Errorf("take = %d, want a TTL of 3000", left)
+		if left := takeScript(t, rdb, key, "a", 0); left != 60_000 {
+			t.Errorf("take = %d, want a TTL of 60,000", left)
 		}
 	})
 }
@@ -78,14 +78,14 @@ func TestClockOfAServerIsSetBack(t *testing.T) {
 	if err := rdb.Set(t.Context(), held+":known", "1", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
-	takeScript(t, rdb, held, "dead-1-3000", 0)
-	takeScript(t, rdb, empty, "first-1-3000", 3000)
+	takeScript(t, rdb, held, "dead-1-60000", 0)
+	takeScript(t, rdb, empty, "first-1-60000", 60_000)
 	if err := server.SetClock(-24 * time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{held, empty} {
-		if left := takeScript(t, rdb, key, "next-1-3000", 3000); left < 1 || left > 3000 {
-			t.Errorf("it refuses for %d ms, want 3000 at most", left)
+		if left := takeScript(t, rdb, key, "next-1-60000", 60_000); left < 1 || left > 60_000 {
+			t.Errorf("it refuses for %d ms, want 60,000 at most", left)
 		}
 	}
 }

@@ -53,34 +53,37 @@ func TestErrors(t *testing.T) {
 // The last attempt of many gets no connection until the timeout. The refusals before it are the reason.
 func TestRefusalIsTheReason(t *testing.T) {
 	t.Parallel()
-	st, s := mariaDB(testbedtest.Database(t)), new(testbedtest.SQLScript)
-	st.create(t)
-	st.wrap = s.Wrap
-	pool := st.open(t)
-	pool.SetMaxOpenConns(1)
-	st.pools = []*sql.DB{pool}
-	l := st.locker(t, sqllock.Config{TTL: ttl})
-	taken := make(chan *sql.Conn, 1)
-	s.Play(func(int, string) error { // the first: the only connection goes to the test next
-		go func() {
-			conn, err := pool.Conn(t.Context())
-			if err != nil {
-				t.Error(err)
-			}
-			taken <- conn
-		}()
-		testbedtest.Eventually(t, "a wait for the connection", func() bool { return pool.Stats().WaitCount > 0 })
-		return refused(1047)
-	}, nil)
-	_, err := l.TryAcquire(t.Context(), "k")
-	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || errors.Is(err, dlock.ErrUncertain) || len(s.Sent()) != 1 {
-		t.Errorf("%v after %d statements, want error 1047 after one", err, len(s.Sent()))
-	}
-	s.Play(nil, nil)
-	if conn := <-taken; conn != nil {
-		conn.Close()
-	}
-	take(t, l, "k").Release(t.Context())
+	testbedtest.Steady(t, func(t testing.TB) {
+		st, s := mariaDB(testbedtest.Database(t)), new(testbedtest.SQLScript)
+		st.create(t)
+		st.wrap = s.Wrap
+		pool := st.open(t)
+		pool.SetMaxOpenConns(1)
+		st.pools = []*sql.DB{pool}
+		l := st.locker(t, sqllock.Config{TTL: ttl})
+		take(t, l, "k").Release(t.Context()) // so that the connection is open
+		taken, waits := make(chan *sql.Conn, 1), pool.Stats().WaitCount
+		s.Play(func(int, string) error { // the first: the only connection goes to the test next
+			go func() {
+				conn, err := pool.Conn(t.Context())
+				if err != nil {
+					t.Error(err)
+				}
+				taken <- conn
+			}()
+			testbedtest.Eventually(t, "a wait for the connection", func() bool { return pool.Stats().WaitCount > waits })
+			return refused(1047)
+		}, nil)
+		_, err := l.TryAcquire(t.Context(), "k")
+		if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || errors.Is(err, dlock.ErrUncertain) || len(s.Sent()) != 1 {
+			t.Fatalf("%v after %d statements, want error 1047 after one", err, len(s.Sent()))
+		}
+		s.Play(nil, nil)
+		if conn := <-taken; conn != nil {
+			conn.Close()
+		}
+		take(t, l, "k").Release(t.Context())
+	})
 }
 
 // A renewal whose answer is lost is no loss, and is repeated.
