@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 func noEnv(string) string { return "" }
 
 // call runs a command and returns its exit code and what it printed.
-func call(t *testing.T, getenv func(string) string, args ...string) (code int, stdout, stderr string) {
+func call(t testing.TB, getenv func(string) string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
 	code = run(t.Context(), args, getenv, strings.NewReader(""), &out, &err)

@@ -34,7 +34,7 @@ func TestSettingsReachTheirComponents(t *testing.T) {
 	go func() {
 		defer close(ended)
 		n.follow(ctx, reloadable{
-			permits: func(_ context.Context, n int) error { permits <- n; return nil }, logLevel: level,
+			permits: func(_ context.Context, n int) error { permits <- n; return nil }, permitted: func() int { return 8 }, logLevel: level,
 			orderTTL: func(d time.Duration) { ttl <- d }, pace: func(d time.Duration) { pace <- d },
 		})
 	}()

@@ -44,6 +44,11 @@ func TestNodeOutOfStepIsLeft(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (id INT PRIMARY KEY)"); err != nil {
 		t.Fatal(err)
 	}
+	next := testbedtest.OpenSQL(t, nodes[1].URL())
+	testbedtest.Eventually(t, "the other node has the table", func() bool {
+		_, err := next.ExecContext(t.Context(), "DELETE FROM t")
+		return err == nil
+	})
 	proxy.Lead(nodes[1].Addr())
 	if _, err := testbedtest.OpenSQL(t, nodes[0].URL()).ExecContext(t.Context(), "SET GLOBAL wsrep_reject_queries = ALL"); err != nil {
 		t.Fatal(err)

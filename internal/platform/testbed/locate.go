@@ -52,6 +52,12 @@ func freePort(ctx context.Context) (int, error) {
 	return port, ln.Close()
 }
 
+// FreeAddress returns the HOST:PORT of a loopback port that nobody listens on, and that no process that uses this package gets again.
+func FreeAddress(ctx context.Context) (string, error) {
+	port, err := freePort(ctx)
+	return loopback(port), err
+}
+
 // freePorts returns several free ports.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	ports := make([]int, n)

@@ -262,7 +262,7 @@ func TestMemberInAMinorityIsLeft(t *testing.T) {
 	former, next := testbedtest.StartZooKeeperEnsemble(t, testbed.ZooKeeperConfig{}), testbedtest.ZooKeeper(t)
 	proxy := testbedtest.StartProxy(t, former.Addrs()[0])
 	s := connect(t, proxy.Addr())
-	check(t, s.Create(t.Context(), dir(t)+"/node", nil))
+	testbedtest.Eventually(t, "the former server", func() bool { return s.Create(t.Context(), dir(t)+"/node", nil) == nil })
 	proxy.Lead(next)
 	for _, member := range former.Nodes()[1:] {
 		check(t, member.Kill())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"sync"
 	"time"
@@ -53,7 +52,7 @@ func open(ctx context.Context, executable string, c fleet.StoresConfig, env ...s
 		return s, err
 	}
 	for i := range s.alive {
-		if s.metrics[i], err = freeAddress(ctx); err != nil {
+		if s.metrics[i], err = testbed.FreeAddress(ctx); err != nil {
 			return s, err
 		}
 		if err := s.start(ctx, i); err != nil {
@@ -73,15 +72,6 @@ func (s *shop) between(ctx context.Context, address *string) (p *testbed.Proxy, 
 	}
 	s.closers = append(s.closers, p.Close)
 	return p, nil
-}
-
-// freeAddress returns an address of loopback at which nothing listens.
-func freeAddress(ctx context.Context) (string, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	return l.Addr().String(), l.Close()
 }
 
 // start starts an instance, and returns when it serves.

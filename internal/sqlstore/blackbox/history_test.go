@@ -139,10 +139,10 @@ func anything(ctx context.Context, s ordertest.Shop, orders *placed, customer st
 	case do == 6:
 		_, _ = s.Extend(ctx, target, 100*time.Millisecond)
 	case do == 7:
-		_, err := s.Orders(ctx, order.Filter{Limit: 5})
+		_, err := insist(ctx, func() (order.Page, error) { return s.Orders(ctx, order.Filter{Limit: 5}) })
 		return err
 	default:
-		_, err := s.Order(ctx, id, "")
+		_, err := insist(ctx, func() (order.Order, error) { return s.Order(ctx, id, "") })
 		return err
 	}
 	return nil

@@ -24,7 +24,7 @@ func manyOrders(t *testing.T, h *handle, s *sqlstore.Store, customer, sku string
 	if err := commitAlone(t, s, conditionally(sku), placed); err != nil || placed.Err != nil {
 		t.Fatal(err, placed.Err)
 	}
-	const copies, most = "WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", 5000 // in a statement, which is not to be slow
+	const copies, most = "WITH RECURSIVE n (i) AS (SELECT %d UNION ALL SELECT i + 1 FROM n WHERE i < %d) ", 1000 // in a statement, which is not to be slow
 	for _, into := range []string{
 		"orders (id, customer_id, status, payment_id, created_at, expires_at, reason) %s SELECT %s, customer_id, status, payment_id, created_at, expires_at, reason FROM orders, n WHERE id = ?",
 		"order_lines (order_id, sku, quantity) %s SELECT %s, sku, quantity FROM order_lines, n WHERE order_id = ?",

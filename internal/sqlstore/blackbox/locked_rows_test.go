@@ -301,7 +301,11 @@ func TestLookingForOutcomesLeavesConnections(t *testing.T) {
 	var all sync.WaitGroup
 	for _, b := range batches {
 		all.Go(func() {
-			if err := s.Commit(t.Context(), b); err != nil || b.Requests[0].Err != nil {
+			err := s.Commit(t.Context(), b)
+			for errors.Is(err, stock.ErrRowLocked) { // on a busy machine it may have waited for 2 s
+				err = s.Commit(t.Context(), b)
+			}
+			if err != nil || b.Requests[0].Err != nil {
 				t.Error(err, b.Requests[0].Err)
 			}
 		})

@@ -157,13 +157,11 @@ func SecureZooKeeper(t testing.TB, c Certificates) string {
 	return address
 }
 
-// freeAddress returns a HOST:PORT that is free for now.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	address, err := testbed.FreeAddress(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return address
 }
