@@ -37,7 +37,7 @@ row() {
 # run GROUP: run its tests.
 run() {
 	local parallel=3
-	[ "$1" != e2e/engines ] || parallel=1 # its pages have times
+	case $1 in e2e/engines | e2e/limits) parallel=1 ;; esac # they measure times
 	case $1 in
 		bench) make test-bench ;;
 		faults) make faults ;;

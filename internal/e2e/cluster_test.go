@@ -151,7 +151,7 @@ func setsPermits(t *testing.T, client *http.Client, fleet map[string]*instance, 
 		})
 		meant(t, name+" knows permits, after the command began", time.Since(began), time.Second)
 	}
-	if code, _, stderr := call(t, noEnv, "config", "set", "permits", "9", "--version", "0", "--url", fleet["shop-3"].url); code != 1 || !strings.Contains(stderr, "version") {
+	if code, _, stderr := configure(t, "permits", "9", fleet["shop-3"].url, "--version", "0"); code != 1 || !strings.Contains(stderr, "version") {
 		t.Errorf("a write for an old version: exit code %d: %s", code, stderr)
 	}
 }
@@ -183,10 +183,10 @@ func buysUntilStopped(t *testing.T, client *http.Client, urls ...string) (placed
 }
 
 // configure sets what instances share, again while the store does not confirm it: to set it twice is to set it.
-func configure(t *testing.T, name, value, url string) (code int, out, stderr string) {
+func configure(t *testing.T, name, value, url string, more ...string) (code int, out, stderr string) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; <-time.After(100 * time.Millisecond) {
-		code, out, stderr = call(t, noEnv, "config", "set", name, value, "--url", url)
+		code, out, stderr = call(t, noEnv, append([]string{"config", "set", name, value, "--url", url}, more...)...)
 		unsure := strings.Contains(stderr, "may have been carried out") || strings.Contains(stderr, "is unavailable") || strings.Contains(stderr, "until its time limit")
 		if code == 0 || !unsure || time.Now().After(end) {
 			return code, out, stderr

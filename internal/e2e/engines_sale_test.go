@@ -296,8 +296,8 @@ func (s *midSale) opening(t *testing.T, url string) time.Duration {
 	return took
 }
 
-// demonstrates runs shop demo at three instances whose unpaid orders do not expire before its end, as in the sale. The baseline has to
-// oversell, and no other strategy may.
+// demonstrates runs shop demo at three new instances, whose unpaid orders do not expire before its end. The baseline has to oversell, and
+// no other strategy may.
 func (s *midSale) demonstrates(t *testing.T, all *servers) {
 	t.Helper()
 	for _, in := range s.fleet {

@@ -157,7 +157,7 @@ func TestBasketOfADeadLockService(t *testing.T) {
 	}()
 	refused := 0
 	for range 20 { // each may have to wait for the release of the lock by the one before, which was answered at its commit
-		if a := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=1"); later(a.status, a.body) {
+		if a := purchase(t.Context(), client, r.url, "a", "Prefer", "wait=5"); later(a.status, a.body) {
 			refused++
 		} else if a.status != http.StatusCreated {
 			t.Errorf("alongside baskets that are refused: %v", a)

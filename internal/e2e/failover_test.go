@@ -129,7 +129,7 @@ func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
 		}
 	})
 	const orders = 30
-	done := make(chan []answer)
+	done, sent := make(chan []answer), time.Now()
 	go func() {
 		done <- together(orders, func(int) answer {
 			return ask(t.Context(), client, "POST", in.url+"/api/v1/orders", `{"customer_id":"c1","items":[{"sku":"a","quantity":1}]}`)
@@ -140,7 +140,7 @@ func TestPausedInstanceGivesDocumentedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	proxy.Refuse()
-	<-time.After(11 * time.Second) // the deadline of an order is 10 s
+	<-time.After(time.Until(sent.Add(10500 * time.Millisecond))) // the deadline of an order is 10 s, and a response has to leave within 15 s
 	if err := testbed.Continue(in.cmd.Process); err != nil {
 		t.Fatal(err)
 	}

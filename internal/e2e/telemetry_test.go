@@ -215,13 +215,16 @@ func sellWithFaults(t *testing.T, env map[string]string) {
 			"--webhook", receiver.URL, "--webhook-secret", "whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 		r.listens(t)
 		all = append(all, r)
+		if i > 0 {
+			continue
+		}
+		for sku, body := range map[string]string{ // so that the other instance has something to audit when it starts
+			"a": `{"on_hand":1,"strategy":"redis"}`, "b": `{"on_hand":1000,"strategy":"redis-cohort"}`, "c": `{"on_hand":1000,"strategy":"conditional"}`,
+		} {
+			r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, body)
+		}
 	}
 	a, b := all[0], all[1]
-	for sku, body := range map[string]string{
-		"a": `{"on_hand":1,"strategy":"redis"}`, "b": `{"on_hand":1000,"strategy":"redis-cohort"}`, "c": `{"on_hand":1000,"strategy":"conditional"}`,
-	} {
-		a.want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+sku, body)
-	}
 	order := func(sku string, n int) string {
 		return fmt.Sprintf(`{"customer_id":"c%d","items":[{"sku":%q,"quantity":1}]}`, n, sku)
 	}

@@ -61,7 +61,7 @@ func (in *instance) entered(t *testing.T, sku string) (n entries) {
 		t.Fatal(err)
 	}
 	placed := make(chan string, 1)
-	go func() { placed <- in.place(t, sku) }()
+	go func() { placed <- in.insist(t, sku) }()
 	testbedtest.Eventually(t, "the order waits for the table", func() bool {
 		var waiting int
 		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM information_schema.processlist "+

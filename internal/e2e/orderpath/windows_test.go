@@ -21,11 +21,11 @@ const (
 
 	// quickOrders have a response within quick. The most frequent heartbeat of an instance, of its permits, has a period of 250 ms, so it is not
 	// in all of them.
-	quickOrders = 6
-	quick       = 100 * time.Millisecond
+	quickOrders = 10
+	quick       = 150 * time.Millisecond
 
 	// attempts bounds the orders.
-	attempts = 8 * orders
+	attempts = 16 * orders
 
 	// settles is the time after which nothing follows an order: a lease of 2 s has expired by then.
 	settles = 2200 * time.Millisecond
