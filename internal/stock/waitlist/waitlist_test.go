@@ -172,7 +172,7 @@ func TestContextEndsTheWait(t *testing.T) {
 				}
 			}
 			testbedtest.Eventually(t, "the line is empty", func() bool { return s.standing(t, c) == 0 })
-			testbedtest.Eventually(t, "the lock is free", func() bool { // one that was granted meanwhile is given back in the background
+			testbedtest.Eventually(t, "the lock is free", func() bool { // one that was granted meanwhile is released in the background
 				lease, err := c.Lock.TryAcquire(t.Context(), "units:"+s.key)
 				if err != nil {
 					return false
