@@ -3,9 +3,11 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -200,17 +202,22 @@ func (p *Proxy) hangUp() {
 	}
 }
 
-// listen requires mu once the proxy is shared.
+// listen requires mu once the proxy is shared. It waits for processes that are being started: they have the former listener until they
+// execute their programs.
 func (p *Proxy) listen() error {
-	if err := p.ctx.Err(); err != nil {
-		return net.ErrClosed
+	for end := time.Now().Add(stopTimeout); ; time.Sleep(pollInterval) {
+		if err := p.ctx.Err(); err != nil {
+			return net.ErrClosed
+		}
+		listener, err := new(net.ListenConfig).Listen(p.ctx, "tcp", p.addr)
+		if err == nil {
+			p.serveOn(listener)
+			return nil
+		}
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(end) {
+			return err
+		}
 	}
-	listener, err := new(net.ListenConfig).Listen(p.ctx, "tcp", p.addr)
-	if err != nil {
-		return err
-	}
-	p.serveOn(listener)
-	return nil
 }
 
 // serveOn requires mu once the proxy is shared.

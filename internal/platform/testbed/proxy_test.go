@@ -2,10 +2,13 @@ package testbed_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
+	"os/exec"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -122,4 +125,28 @@ func TestProxyDropsOneReply(t *testing.T) {
 			t.Errorf("%d replies dropped, want 1", got)
 		}
 	})
+}
+
+// A process that is being started has the former listener until it executes its program.
+func TestProxyPassesAgainWhileProcessesStart(t *testing.T) {
+	t.Parallel()
+	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var starts sync.WaitGroup
+	for range 4 {
+		starts.Go(func() {
+			for ctx.Err() == nil {
+				_ = exec.CommandContext(ctx, "true").Run()
+			}
+		})
+	}
+	for range 300 {
+		p.Refuse()
+		if err := p.Pass(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop()
+	starts.Wait()
 }
