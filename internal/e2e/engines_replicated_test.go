@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -139,6 +140,18 @@ func startGroup(t *testing.T) *servers {
 		must(t, err)
 		return m
 	}
+	left := func(m *testbed.MariaDB) {
+		db := testbedtest.OpenSQL(t, m.URL())
+		testbedtest.Eventually(t, "the primary has left its group", func() (left bool) {
+			must(t, db.QueryRowContext(ctx, "SELECT @@super_read_only AND COUNT(*) = 0 FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'").Scan(&left))
+			return left
+		})
+	}
+	joins := func(m *testbed.MariaDB) {
+		testbedtest.Exec(t, m, "STOP GROUP_REPLICATION")
+		must(t, group.Join(ctx, m))
+		must(t, group.Whole(ctx))
+	}
 	all.faults = []engineFault{
 		{"primary killed for 5 s, joins again", func() {
 			m := primary()
@@ -157,25 +170,23 @@ func startGroup(t *testing.T) *servers {
 		}, "", nil},
 		{"primary without its majority until it leaves, joins again", func() {
 			m := primary()
-			for _, other := range group.Nodes() {
-				if other != m {
-					must(t, other.Pause())
-				}
+			others := slices.DeleteFunc(group.Nodes(), func(n *testbed.MariaDB) bool { return n == m })
+			for _, other := range others {
+				must(t, other.Pause())
 			}
-			db := testbedtest.OpenSQL(t, m.URL())
-			testbedtest.Eventually(t, "the primary has left its group", func() (left bool) {
-				must(t, db.QueryRowContext(ctx, "SELECT @@super_read_only AND COUNT(*) = 0 FROM performance_schema.replication_group_members WHERE MEMBER_STATE = 'ONLINE'").Scan(&left))
-				return left
-			})
-			for _, other := range group.Nodes() {
-				if other != m {
-					must(t, other.Resume())
-				}
+			left(m)
+			for _, other := range others {
+				must(t, other.Resume())
 			}
-			testbedtest.Exec(t, m, "STOP GROUP_REPLICATION")
-			must(t, group.Join(ctx, m))
-			must(t, group.Whole(ctx))
+			joins(m)
 		}, "store-unavailable", nil},
+		{"primary cut off from the others until it leaves, joins again", func() {
+			m := primary()
+			must(t, group.Network.Cut(ctx, m.Addr()))
+			left(m)
+			must(t, group.Network.Mend(ctx, m.Addr()))
+			joins(m)
+		}, "", nil},
 		{"primary switched", func() { must(t, group.Switch(ctx)) }, "", nil},
 	}
 	return all

@@ -17,6 +17,9 @@ import (
 // DefaultDatabase is the database that every MariaDB server starts with.
 const DefaultDatabase = "shop"
 
+// socket is relative to the data: the path of a socket may have about 100 bytes only.
+const socket = "server.sock"
+
 // MariaDBConfig says how to run a MariaDB server. The zero value is a server
 // with the settings that the service expects of production: every commit is flushed.
 type MariaDBConfig struct {
@@ -27,6 +30,7 @@ type MariaDBConfig struct {
 	Vars map[string]string
 
 	galera bool // a node of a cluster: it is ready when it is in step
+	on     machine
 }
 
 // MariaDB is a MariaDB server that runs as a child process.
@@ -35,6 +39,7 @@ type MariaDB struct {
 	addr   string
 	data   string
 	galera bool
+	on     machine
 }
 
 // StartMariaDB runs a MariaDB server on a free loopback port and returns when it executes SQL and has the database
@@ -44,7 +49,7 @@ func StartMariaDB(ctx context.Context, cfg MariaDBConfig) (*MariaDB, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data"), galera: cfg.galera}
+	m := &MariaDB{Process: process, data: filepath.Join(process.folder, "data"), galera: cfg.galera, on: cfg.on}
 	process.ready = m.ready
 	if err := m.start(ctx, cfg); err != nil {
 		return nil, errors.Join(err, process.Close())
@@ -76,9 +81,10 @@ func (m *MariaDB) start(ctx context.Context, cfg MariaDBConfig) error {
 	if err := run(installing, m.guard, m.folder, install, first...); err != nil {
 		return err
 	}
+	program := m.path
 	err = m.startOn(ctx, func(port int) error {
-		m.addr = loopback(port)
-		m.args = append(cfg.args(port, m.data), "--tmpdir="+tmp)
+		m.addr = fmt.Sprint(cfg.on.host(), ":", port)
+		m.path, m.args = cfg.on.command(program, append(cfg.args(port, m.data), "--tmpdir="+tmp))
 		return nil
 	})
 	if err != nil {
@@ -90,9 +96,8 @@ func (m *MariaDB) start(ctx context.Context, cfg MariaDBConfig) error {
 func (cfg MariaDBConfig) args(port int, data string) []string {
 	args := []string{
 		"--no-defaults", "--datadir=" + data, "--skip-name-resolve",
-		"--skip-networking=0", "--bind-address=127.0.0.1", fmt.Sprintf("--port=%d", port),
-		// Relative to the data: the path of a socket may have about 100 bytes only.
-		"--socket=server.sock",
+		"--skip-networking=0", "--bind-address=" + cfg.on.host(), fmt.Sprintf("--port=%d", port),
+		"--socket=" + socket,
 		"--innodb-flush-log-at-trx-commit=1", "--innodb-buffer-pool-size=64M", "--loose-innodb-log-file-size=16M", // MySQL has no such size
 		"--max-connections=1000", "--character-set-server=utf8mb4",
 	}
@@ -144,6 +149,9 @@ func (m *MariaDB) url(database string) string { return "mysql://root@" + m.addr 
 func (m *MariaDB) driverConfig() *mysql.Config {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr = "root", "tcp", m.addr
+	if m.on != (machine{}) { // before StartGroup has created root@'%', root may only use the socket
+		cfg.Net, cfg.Addr = "unix", filepath.Join(m.data, socket)
+	}
 	cfg.Timeout = attemptTimeout
 	cfg.Logger = new(mysql.NopLogger) // While the server starts, errors are expected.
 	return cfg
