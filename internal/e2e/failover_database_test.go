@@ -18,8 +18,8 @@ import (
 )
 
 // TestSwitchOverInMidSale switches the database over and back by the statements of docs/how-to/switch-the-database.md, with
-// connections to the old server left open. Orders of each SKU are placed again within 3 s, and those that were acknowledged
-// are all there. Then one host is down, for the instance that runs and for another one that starts.
+// connections to the old server left open. Orders of each SKU are placed again within 3 s, or later if the new writer is slow to
+// accept connections. Those that were acknowledged are all there. Then one host is down, for the instance that runs and for another one that starts.
 func TestSwitchOverInMidSale(t *testing.T) {
 	t.Parallel()
 	servers := testbedtest.StartReplicated(t, 2, nil)

@@ -75,12 +75,15 @@ func TestRefusalIsTheReason(t *testing.T) {
 			return refused(1047)
 		}, nil)
 		_, err := l.TryAcquire(t.Context(), "k")
-		if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || errors.Is(err, dlock.ErrUncertain) || len(s.Sent()) != 1 {
-			t.Fatalf("%v after %d statements, want error 1047 after one", err, len(s.Sent()))
-		}
+		sent := len(s.Sent())
 		s.Play(nil, nil)
-		if conn := <-taken; conn != nil {
-			conn.Close()
+		if sent > 0 {
+			if conn := <-taken; conn != nil {
+				conn.Close()
+			}
+		}
+		if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || errors.Is(err, dlock.ErrUncertain) || sent != 1 {
+			t.Errorf("%v after %d statements, want error 1047 after one", err, sent)
 		}
 		take(t, l, "k").Release(t.Context())
 	})

@@ -165,6 +165,7 @@ func TestContextEndsTheWait(t *testing.T) {
 				return s.standing(t, c) == 3 && lost.Waiting() == 1
 			})
 			stop(stopping)
+			stopped := time.Now()
 			waits = append(waits, background(t, func(context.Context) error { return w.Wait(ctx, s.key, s.claim(4, 1)) }))
 			for id, done := range waits {
 				if err := <-done; !errors.Is(err, stopping) || !errors.Is(err, context.Canceled) {
@@ -180,6 +181,9 @@ func TestContextEndsTheWait(t *testing.T) {
 				lease.Release(t.Context())
 				return true
 			})
+			if took := time.Since(stopped); took > 20*time.Second { // a lease that is lost takes 30 s to expire
+				t.Errorf("the lock was free %v after the end", took)
+			}
 		})
 	}
 }
