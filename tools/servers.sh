@@ -13,7 +13,7 @@ has redis-server || packages+=(redis-server)
 has rsync || packages+=(rsync) # copies the data of a Galera node to another one
 has postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || packages+=(postgresql)
 has etcd || packages+=(etcd-server)
-has ip || packages+=(iproute2) # for networks of namespaces
+[[ $OSTYPE != linux* ]] || has ip || packages+=(iproute2) # for networks of namespaces
 has patroni || packages+=(patroni python3-etcd)
 compgen -G '/usr/lib/*/faketime/libfaketime.so.1' >/dev/null || packages+=(libfaketime) # sets the clock of one server
 has haproxy || packages+=(haproxy)

@@ -52,7 +52,7 @@ func freePort(ctx context.Context) (int, error) {
 	return port, ln.Close()
 }
 
-// FreeAddress returns the HOST:PORT of a loopback port that nobody listens on, and that no process that uses this package gets again.
+// FreeAddress returns a HOST:PORT of loopback at which no program listens. No process that uses this package gets it again.
 func FreeAddress(ctx context.Context) (string, error) {
 	port, err := freePort(ctx)
 	return loopback(port), err

@@ -35,7 +35,7 @@ func (m machine) command(program string, args []string) (path string, all []stri
 	return m.tool, append([]string{"netns", "exec", m.namespace, program}, args...)
 }
 
-// networkGuard removes namespaces when its input ends. It also ends if this program dies.
+// networkGuard removes namespaces when its input ends, as the input also does if this program dies.
 const networkGuard = `trap '' HUP INT TERM
 cat >/dev/null
 ip=$1 code=0

@@ -132,8 +132,9 @@ func TestProxyPassesAgainWhileProcessesStart(t *testing.T) {
 	t.Parallel()
 	p := testbedtest.StartProxy(t, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
 	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
 	var starts sync.WaitGroup
+	defer starts.Wait()
+	defer stop()
 	for range 4 {
 		starts.Go(func() {
 			for ctx.Err() == nil {
@@ -147,6 +148,4 @@ func TestProxyPassesAgainWhileProcessesStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	stop()
-	starts.Wait()
 }
