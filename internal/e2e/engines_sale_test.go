@@ -42,6 +42,7 @@ type midSale struct {
 	refused map[string]int         // by type of problem
 	slowest time.Duration
 	soldOut map[string]bool // SKUs with few units
+	rests   map[string]bool // of these, until a scramble
 	odd     string
 }
 
@@ -64,7 +65,7 @@ func newMidSaleIn(t *testing.T, shard string, fleet []*instance, skus ...string)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &midSale{
 		fleet: fleet, skus: skus, shard: shard, client: customers(t), stalls: detectStalls(t),
-		placed: make(map[string][]time.Time), orders: make(map[string]receipt), refused: make(map[string]int), soldOut: make(map[string]bool),
+		placed: make(map[string][]time.Time), orders: make(map[string]receipt), refused: make(map[string]int), soldOut: make(map[string]bool), rests: make(map[string]bool),
 	}
 	create := func(sku, strategy string, units int, more string) {
 		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+inShard(shard, sku), fmt.Sprintf(`{"on_hand":%d,"strategy":%q%s}`, units, strategy, more))
@@ -103,7 +104,7 @@ func (s *midSale) buyer(ctx context.Context, i int, sku string) {
 				s.pay(ctx, i+2, id)
 			}
 		}
-		if few := "few-" + sku; !s.isSoldOut(few) {
+		if few := "few-" + sku; !s.isResting(few) {
 			s.buy(ctx, i, few, few+customer, few+customer)
 		}
 		if n%8 == 0 {
@@ -130,7 +131,7 @@ func (s *midSale) buy(ctx context.Context, i int, sku, customer, key string) (id
 		s.placed[s.fleet[at].url] = append(s.placed[s.fleet[at].url], now)
 		s.orders[id] = receipt{customer: customer, at: now}
 	case strings.Contains(a.body, "/out-of-stock") && strings.HasPrefix(sku, "few-"):
-		s.soldOut[sku] = true
+		s.soldOut[sku], s.rests[sku] = true, true
 	case strings.Contains(a.body, "/purchase-limit") && sku == "limited":
 	default:
 		s.odd = a.String()
@@ -188,10 +189,17 @@ func (s *midSale) insist(ctx context.Context, i int, method, path, body string, 
 	}
 }
 
-func (s *midSale) isSoldOut(sku string) bool {
+func (s *midSale) isResting(sku string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.soldOut[sku]
+	return s.rests[sku]
+}
+
+// scramble has all buyers buy of the few units again, which have come back from orders that nobody has paid for.
+func (s *midSale) scramble() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.rests)
 }
 
 // placesAll waits until ten more orders of each SKU are placed, and ten more at each instance.

@@ -107,6 +107,7 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 		began[i] = time.Now()
 		all.promoted = time.Time{}
 		refused := s.refusals(f.says)
+		s.scramble()
 		f.do()
 		most := time.Since(began[i]) + resumes
 		s.placesAll(t)

@@ -59,6 +59,7 @@ type Limiter struct {
 	cfg     Config
 	limiter *redis_rate.Limiter // nil: always local
 	limit   redis_rate.Limit
+	full    time.Duration // until a burst can begin after a burst
 	local   buckets
 	away    atomic.Int64 // until when Redis is left alone, in nanoseconds after epoch
 	epoch   time.Time
@@ -80,6 +81,7 @@ func New(rdb redis.UniversalClient, cfg Config) (*Limiter, error) {
 	r := &Limiter{
 		cfg:   cfg,
 		limit: redis_rate.Limit{Rate: cfg.Rate, Burst: cfg.Burst, Period: cfg.Period},
+		full:  cfg.Period * time.Duration(cfg.Burst) / time.Duration(cfg.Rate),
 		local: buckets{most: cfg.MaxKeys},
 		epoch: time.Now(),
 	}
@@ -114,6 +116,11 @@ func (r *Limiter) Allow(ctx context.Context, key string) (v Verdict, err error) 
 	call, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	res, err := r.limiter.Allow(call, prefix+key, r.limit)
+	if err == nil && res.ResetAfter > 2*r.full { // the clock of Redis was set back, and the key has a time of before
+		if err = r.limiter.Reset(call, prefix+key); err == nil {
+			res, err = r.limiter.Allow(call, prefix+key, r.limit)
+		}
+	}
 	switch {
 	case ctx.Err() != nil:
 		return Verdict{}, context.Cause(ctx)

@@ -260,7 +260,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 // Queries of names and values.
 const (
 	mysqlVariables = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'wsrep_on', 'log_bin', 'binlog_format', 'read_only', 'super_read_only', " +
-		"'max_connections', 'innodb_flush_log_at_trx_commit', 'sync_binlog')"
+		"'max_connections', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'group_replication_single_primary_mode')"
 	mysqlStatus  = "SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected', 'wsrep_local_state_comment')"
 	mysqlSession = "SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')"
 )

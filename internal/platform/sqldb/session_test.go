@@ -74,3 +74,23 @@ func TestLogOfStatementsIsRefused(t *testing.T) {
 		t.Errorf("a server that logs statements: %v", err)
 	}
 }
+
+// TestSeveralPrimariesAreRefused needs MySQL, which `make engines` has.
+func TestSeveralPrimariesAreRefused(t *testing.T) {
+	t.Parallel()
+	server := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{Vars: map[string]string{
+		"loose_plugin_load_add": "group_replication.so", "loose_group_replication_single_primary_mode": "OFF",
+	}})
+	if _, err := sqldb.Open(t.Context(), server.URL(), sqldb.AccessCreate); isMySQL(t, server) != (err != nil && strings.Contains(err.Error(), "several primaries")) {
+		t.Errorf("a member of a group with several primaries: %v", err)
+	}
+}
+
+func isMySQL(t *testing.T, server *testbed.MariaDB) bool {
+	t.Helper()
+	var version string
+	if err := testbedtest.OpenSQL(t, server.URL()).QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return !strings.Contains(version, "MariaDB")
+}
