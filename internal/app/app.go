@@ -162,5 +162,5 @@ func (i *instance) serve(ctx context.Context, stdout io.Writer) (err error) {
 	return runAll(ctx, front, i.published.run, append(sides,
 		i.timers.Run, i.breakers.run, i.limits.run, i.node.run(address, follow),
 		purgeIdempotencyKeys(i.store, i.c.KeyRetention, i.node.lead, i.log),
-		purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
+		purgeOrders(i.store, i.c.Retention, purgeEvery, i.node.lead, i.log), shortenWaits(i.store, i.orders.TTL, i.node.lead, i.log), watchKeys, i.deliveries, i.audits)...)
 }

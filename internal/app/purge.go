@@ -47,6 +47,17 @@ func ordersOf(store *sqlstore.Store, retention time.Duration) leaderTask {
 	}
 }
 
+// shortenWaits returns what ends waits that are longer than they may be, as the clock of the database was set back.
+func shortenWaits(store *sqlstore.Store, ttl func() time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
+	return purging("waits", time.Minute, slog.LevelDebug, lead, log, func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
+		n, err := store.ShortenWaits(ctx, hold, ttl())
+		if n > 0 {
+			log.WarnContext(ctx, "the clock of the database was set back; the time of open orders begins anew", slog.Int64("orders", n))
+		}
+		return n, err
+	})
+}
+
 // purging returns what purges about every so often while the instance leads, and for five times as long at most. It logs each purge
 // at level.
 func purging(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p leaderTask) func(context.Context) error {

@@ -94,7 +94,7 @@ func (s *Service) Place(ctx context.Context, p Purchase) (o Order, err error) {
 	}
 	req := &Request{
 		Order: Order{ID: NewID(), CustomerID: p.Customer, Items: items},
-		TTL:   s.life(), MaxOpen: s.maxOpen, Key: p.Key,
+		TTL:   s.TTL(), MaxOpen: s.maxOpen, Key: p.Key,
 	}
 	span.SetAttributes(attribute.String("order.id", req.Order.ID), attribute.Int("order.skus", len(items)))
 	until := time.Now().Add(p.Prefer.Wait)

@@ -97,7 +97,7 @@ func (s *Service) try(ctx context.Context, o Order) error {
 	if err != nil {
 		return err
 	}
-	req := &Request{Order: o, TTL: s.life(), MaxOpen: s.maxOpen, Queued: true}
+	req := &Request{Order: o, TTL: s.TTL(), MaxOpen: s.maxOpen, Queued: true}
 	e := entry{Request: req, ctx: ctx, offers: offers, lockBy: time.Now().Add(queueLockWait)}
 	if err := s.admit(e, false); err != nil {
 		return err

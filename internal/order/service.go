@@ -98,11 +98,11 @@ func (s *Service) Wait(ctx context.Context) error { return s.queue.wait(ctx) }
 // Config.MaxLife how long any may be extended to wait.
 func (s *Service) SetTTL(ttl time.Duration) { s.ttl.Store(int64(ttl)) }
 
-// longest returns how long an order may wait with all extensions.
-func (s *Service) longest() time.Duration { return cmp.Or(s.maxLife, 4*s.life()) }
+// TTL returns how long orders wait for payment that are placed now.
+func (s *Service) TTL() time.Duration { return time.Duration(s.ttl.Load()) }
 
-// life returns how long an order waits for payment that is placed now.
-func (s *Service) life() time.Duration { return time.Duration(s.ttl.Load()) }
+// longest returns how long an order may wait with all extensions.
+func (s *Service) longest() time.Duration { return cmp.Or(s.maxLife, 4*s.TTL()) }
 
 // Order returns the order with the given id if it is of owner, or of anybody when owner
 // is empty; otherwise [ErrNotFound].
