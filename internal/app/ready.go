@@ -38,6 +38,8 @@ func missing(err error) (part, change string) {
 		return "the schema of the database is older than the program", "run shop migrate"
 	case errors.Is(err, sqldb.ErrMoved):
 		return "the file of the database was deleted or replaced", "put the file back, or restart the instances"
+	case errors.Is(err, sqldb.ErrNoRoom):
+		return "the disk of the database is full, or may not be written", "make room, or give the user of the instance the right to write in the folder of --database"
 	case sqldb.Is(err, sqldb.ReadOnly):
 		return "the database is read-only", "name the server that accepts writes in --database, or end its read-only mode"
 	case sqldb.Unable(err):

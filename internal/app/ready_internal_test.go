@@ -68,7 +68,7 @@ func (in running) becomes(t *testing.T, want string) {
 	})
 }
 
-// The SQLite file of a running instance is moved away, and back.
+// The SQLite file of a running instance is moved away, and back. No file can be written next to it, as on a full disk.
 func TestReadyzNamesTheMissingFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -83,6 +83,15 @@ func TestReadyzNamesTheMissingFile(t *testing.T) {
 		}
 		in.becomes(t, move.want)
 	}
+	inTheWay := path + "-room"
+	if err := os.MkdirAll(inTheWay+"/full", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	in.becomes(t, "An order could not be stored: the disk of the database is full, or may not be written")
+	if err := os.RemoveAll(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	in.becomes(t, "ok")
 }
 
 func pass(t *testing.T, proxy *testbed.Proxy) {

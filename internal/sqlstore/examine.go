@@ -28,6 +28,11 @@ var orderRights = []struct {
 // TryWrite does to each table what an order does, in a transaction that it rolls back. It inserts one order, and otherwise
 // touches no row. It returns the first refusal.
 func (s *Store) TryWrite(ctx context.Context) error {
+	if s.engine.OneWriter {
+		if err := s.engine.Room(); err != nil {
+			return err
+		}
+	}
 	return s.writing(ctx, func() (err error) {
 		tx, err := s.pool.BeginTx(ctx, nil)
 		if err != nil {

@@ -24,11 +24,14 @@ func (s *Store) Ping(ctx context.Context) error {
 var emptyOrder = [...]string{"INSERT INTO orders SELECT * FROM orders WHERE 1 = 0", "UPDATE skus SET version = version WHERE 1 = 0"}
 
 // Ready is Ping with the question whether the database would store an order. It returns [ErrNoSchema] if the schema is older
-// than the program, and the refusal of a server that accepts no order. A file was found to be writable when it was opened.
+// than the program, and the refusal of a server that accepts no order. Next to a file it writes a small one.
 func (s *Store) Ready(ctx context.Context) error {
 	return s.ask(ctx, func(ctx context.Context, db *sql.DB) error {
-		if err := s.requireLatest(ctx, db); err != nil || s.engine.OneWriter {
+		if err := s.requireLatest(ctx, db); err != nil {
 			return err
+		}
+		if s.engine.OneWriter {
+			return s.engine.Room()
 		}
 		for _, statement := range emptyOrder {
 			if _, err := db.ExecContext(ctx, statement); err != nil {

@@ -167,6 +167,8 @@ type Database struct {
 	Usual     driver.Connector // for transactions
 	Single    driver.Connector // for single statements
 	Unhurried driver.Connector // for statements that take as long as the tables are large
+
+	Room func() error // of a file: returns [ErrNoRoom], or nil
 }
 
 // Open finds out what is at url, which is sqlite:FILE, or mysql: or postgres://USER:PASSWORD@HOST:PORT/DATABASE. It fails, naming the

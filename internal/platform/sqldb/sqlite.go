@@ -71,6 +71,9 @@ func sqliteClass(err error) (Class, bool) {
 	if errors.Is(err, ErrMoved) {
 		return Denied, true
 	}
+	if errors.Is(err, ErrNoRoom) {
+		return Full, true
+	}
 	e, ok := errors.AsType[*sqlitedriver.Error](err)
 	if !ok {
 		return None, false
@@ -109,7 +112,23 @@ func openSQLite(file string, access Access) (*Database, error) {
 		q["_pragma"] = slices.DeleteFunc(q["_pragma"], func(p string) bool { return p == "journal_mode(WAL)" })
 	}
 	c := sqliteConnector{file, "file:" + inURI.Replace(file) + "?" + q.Encode(), new(atomic.Pointer[fs.FileInfo])}
-	return &Database{Engine: SQLite(), Address: "sqlite:" + file, Usual: c, Single: c, Unhurried: c}, nil
+	return &Database{Engine: SQLite(), Address: "sqlite:" + file, Usual: c, Single: c, Unhurried: c, Room: c.room}, nil
+}
+
+// ErrNoRoom means that the disk of a SQLite file is full, or that the user may not write there. The error is of class [Full].
+var ErrNoRoom = errors.New("no room for another file in the folder of the database")
+
+// room writes a small file next to that of the database, and deletes it.
+func (c sqliteConnector) room() error {
+	name := c.file + "-room"
+	err := os.WriteFile(name, make([]byte, 64<<10), 0o600)
+	if gone := os.Remove(name); err == nil && !errors.Is(gone, fs.ErrNotExist) { // another instance asks as well
+		err = gone
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
+	return nil
 }
 
 // ErrMoved means that the path of a SQLite file leads to another file than before, or to none. What is written to the first

@@ -1,6 +1,7 @@
 package blackbox_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"example.com/shop/internal/dlock"
 	"example.com/shop/internal/order"
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/stock"
 )
 
@@ -61,11 +63,19 @@ func TestFullDiskRefusesAtOnce(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, asks := range map[string]func(context.Context) error{"/readyz": s.Ready, "shop doctor": s.TryWrite} {
+		if err := asks(t.Context()); !errors.Is(err, sqldb.ErrNoRoom) || !sqldb.Is(err, sqldb.Full) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("three refusals took %v", took)
 	}
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
+	}
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("not ready: %v", err)
 	}
 	place(t, s, time.Hour, "a")
 	if a := auditOf(t, s, "a"); !a.OK() || a.Open != 2 || a.Stocked != int64(10+full-1) {
