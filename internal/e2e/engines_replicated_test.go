@@ -2,9 +2,11 @@ package e2e_test
 
 import (
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -129,7 +131,7 @@ func (r *replicas[S]) cutOff(mend func(old S)) func() {
 	}
 }
 
-// startGroup starts three members that elect the writer.
+// startGroup starts three members that elect the writer. The third instance reaches it at one address, as that of MySQL Router.
 func startGroup(t *testing.T) *servers {
 	t.Helper()
 	group := testbedtest.StartGroup(t, newer(t, "mysql-9"))
@@ -140,6 +142,20 @@ func startGroup(t *testing.T) *servers {
 		must(t, err)
 		return m
 	}
+	router := testbedtest.StartProxy(t, primary().Addr())
+	lead := func() {
+		if m, err := group.Primary(ctx); err == nil {
+			router.Lead(m.Addr())
+		}
+	}
+	all.databases[2] = "mysql://seller:secret@" + router.Addr() + "/" + testbed.DefaultDatabase
+	var leading sync.WaitGroup
+	t.Cleanup(leading.Wait)
+	leading.Go(func() {
+		for backoff.Sleep(ctx, 200*time.Millisecond) {
+			lead()
+		}
+	})
 	left := func(m *testbed.MariaDB) {
 		db := testbedtest.OpenSQL(t, m.URL())
 		testbedtest.Eventually(t, "the primary has left its group", func() (left bool) {
@@ -187,7 +203,11 @@ func startGroup(t *testing.T) *servers {
 			must(t, group.Network.Mend(ctx, m.Addr()))
 			joins(m)
 		}, "", nil},
-		{"primary switched", func() { must(t, group.Switch(ctx)) }, "", nil},
+		{"primary switched", func() {
+			must(t, group.Switch(ctx))
+			lead()
+			all.promoted = time.Now()
+		}, "", nil},
 	}
 	return all
 }

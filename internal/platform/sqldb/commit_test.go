@@ -19,8 +19,8 @@ type pausable interface {
 	Resume() error
 }
 
-// A COMMIT to which a server gives no answer ends soon after the deadline of its transaction, whatever limit its session has. Its outcome is unknown,
-// and no other work gets its connection.
+// A COMMIT or ROLLBACK to which a server gives no answer ends soon after the deadline of its transaction, whatever limit its session has. The outcome of
+// COMMIT is unknown, and no other work gets the connection.
 func TestCommitEndsWithItsDeadline(t *testing.T) {
 	t.Parallel()
 	for name, server := range map[string]pausable{
@@ -39,34 +39,43 @@ func TestCommitEndsWithItsDeadline(t *testing.T) {
 			if _, err := db.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); err != nil {
 				t.Fatal(err)
 			}
-			limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-			defer cancel()
-			tx, err := db.BeginTx(limited, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.ExecContext(limited, "INSERT INTO t VALUES (1)"); err != nil {
-				t.Fatal(err)
-			}
-			if err := server.Pause(); err != nil {
-				t.Fatal(err)
-			}
-			ended := make(chan error, 1)
-			go func() { ended <- tx.Commit() }()
-			select {
-			case err = <-ended:
-			case <-time.After(time.Minute):
-				t.Error("COMMIT has not ended a minute after the server was paused")
-			}
-			if err := server.Resume(); err != nil {
-				t.Fatal(err)
-			}
-			if sqldb.Classify(err) != sqldb.Lost || sqldb.RolledBack(err) || sqldb.Unchanged(err) || errors.Is(err, context.DeadlineExceeded) {
+			if err := endsInTime(t, server, db, (*sql.Tx).Commit); sqldb.Classify(err) != sqldb.Lost || sqldb.RolledBack(err) || sqldb.Unchanged(err) || errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("COMMIT: %v", err)
+			}
+			if err := endsInTime(t, server, db, (*sql.Tx).Rollback); err == nil {
+				t.Error("ROLLBACK: no error")
 			}
 			if err := db.PingContext(t.Context()); err != nil {
 				t.Errorf("the next connection: %v", err)
 			}
 		})
 	}
+}
+
+// endsInTime ends a transaction of 5 s while the server stands still, and returns the error.
+func endsInTime(t *testing.T, server pausable, db *sql.DB, end func(*sql.Tx) error) (err error) {
+	t.Helper()
+	limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	tx, err := db.BeginTx(limited, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.ExecContext(limited, "INSERT INTO t VALUES (1)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- end(tx) }()
+	select {
+	case err = <-ended:
+	case <-time.After(time.Minute):
+		t.Error("the transaction has not ended a minute after the server was paused")
+	}
+	if err := server.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	return err
 }

@@ -195,8 +195,8 @@ func (c *serverConn) ResetSession(ctx context.Context) error {
 	return c.serverSession.ResetSession(ctx)
 }
 
-// commitGrace is how long after the deadline of its transaction a COMMIT may wait for an answer.
-const commitGrace = time.Second / 2
+// endGrace is how long after the deadline of its transaction a COMMIT or ROLLBACK may wait for an answer.
+const endGrace = time.Second / 2
 
 // serverTx is a transaction of a serverConn.
 type serverTx struct {
@@ -207,12 +207,8 @@ type serverTx struct {
 // Commit implements [driver.Tx]. A COMMIT without an answer in time is one of a lost connection, and not an end of the context: that would
 // say that nothing was sent. The server may be well, so other connections to it stay.
 func (t serverTx) Commit() error {
-	ctx := context.Background()
-	if !t.deadline.IsZero() {
-		limited, cancel := context.WithDeadline(ctx, t.deadline.Add(commitGrace))
-		defer cancel()
-		ctx = limited
-	}
+	ctx, cancel := t.limit()
+	defer cancel()
 	err := t.end(ctx, "COMMIT")
 	if err != nil && ctx.Err() != nil {
 		t.conn.generation = none
@@ -223,8 +219,20 @@ func (t serverTx) Commit() error {
 	return err
 }
 
-// Rollback implements [driver.Tx].
-func (t serverTx) Rollback() error { return t.end(context.Background(), "ROLLBACK") } // as the driver does
+// Rollback implements [driver.Tx]. Without an answer in time the connection ends, and the server rolls back.
+func (t serverTx) Rollback() error {
+	ctx, cancel := t.limit()
+	defer cancel()
+	return t.end(ctx, "ROLLBACK")
+}
+
+// limit returns until when the transaction may end, whatever became of its own context.
+func (t serverTx) limit() (context.Context, context.CancelFunc) {
+	if t.deadline.IsZero() {
+		return context.Background(), func() {}
+	}
+	return context.WithDeadline(context.Background(), t.deadline.Add(endGrace))
+}
 
 func (t serverTx) end(ctx context.Context, statement string) error {
 	if t.conn.pending {

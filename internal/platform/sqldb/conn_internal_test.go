@@ -191,7 +191,7 @@ func TestLateCommitIsUnknown(t *testing.T) {
 	} {
 		conn, _ := connected(t, fakeHosts(func() {}))
 		conn.serverSession.(*fakeSession).answer = answer
-		err := serverTx{conn, time.Now().Add(-commitGrace)}.Commit()
+		err := serverTx{conn, time.Now().Add(-endGrace)}.Commit()
 		if Classify(err) != want || errors.Is(err, context.DeadlineExceeded) || conn.IsValid() {
 			t.Errorf("%v: %v; valid: %v", answer, err, conn.IsValid())
 		}
