@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,6 +100,34 @@ func startOnCluster(t *testing.T) *servers {
 					return err
 				}
 				return c.WaitReady(ctx)
+			}),
+		},
+		{
+			name: "a master is paused until another one works",
+			do: during(t, func(ctx context.Context) (err error) {
+				if old, err = c.MasterOf(ctx, key); err != nil {
+					return err
+				}
+				return errors.Join(old.Pause(), c.WaitForFailover(ctx, key, old))
+			}),
+			mend: during(t, func(ctx context.Context) error { return errors.Join(old.Resume(), c.WaitReady(ctx)) }),
+		},
+		{
+			name: "a master is in a minority, since all others are paused",
+			do: during(t, func(ctx context.Context) (err error) {
+				master, err := c.MasterOf(ctx, key)
+				if err != nil {
+					return err
+				}
+				others := slices.DeleteFunc(c.Nodes(), func(n *testbed.Redis) bool { return n == master })
+				for _, other := range others {
+					err = errors.Join(err, other.Pause())
+				}
+				err = errors.Join(err, c.WaitForMinority(ctx, master))
+				for _, other := range others {
+					err = errors.Join(err, other.Resume())
+				}
+				return errors.Join(err, c.WaitReady(ctx))
 			}),
 		},
 	})

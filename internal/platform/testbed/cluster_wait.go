@@ -34,6 +34,20 @@ func (c *Cluster) WaitForFailover(ctx context.Context, key string, old *Redis) e
 	})
 }
 
+// WaitForMinority waits until node refuses all keys, because it does not see most of the masters. It fails when ctx ends, after a
+// minute at the latest.
+func (c *Cluster) WaitForMinority(ctx context.Context, node *Redis) error {
+	return until(ctx, "minority", func(ctx context.Context) error {
+		return node.ask(ctx, func(ctx context.Context, r *redis.Client) error {
+			info, err := r.ClusterInfo(ctx).Result()
+			if err != nil {
+				return err
+			}
+			return expectLines(info, "cluster_state:fail")
+		})
+	})
+}
+
 // WaitReady waits until the cluster is as after StartCluster. All six servers have
 // to run. It fails when ctx ends, after a minute at the latest.
 func (c *Cluster) WaitReady(ctx context.Context) error {
