@@ -70,6 +70,7 @@ func (i *instance) openStores(ctx context.Context) (err error) {
 		return err
 	}
 	i.closers.pushClient("database", i.store.Close)
+	warnOfHosts(ctx, i.c.Database, i.log)
 	if i.store.Galera() {
 		i.log.InfoContext(ctx, "the database is a node of a Galera cluster; statements share no packet, and reads and transactions wait for what other nodes have committed",
 			slog.String("database", i.store.Address()))

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -27,6 +28,15 @@ func databaseHosts(ctx context.Context, url string) (all []Check) {
 		all = append(all, oneOfSeveral("database "+h.Address, h.Role, h.Err))
 	}
 	return all
+}
+
+// warnOfHosts logs which hosts of a URL that names several accept no connection, and why: another one has.
+func warnOfHosts(ctx context.Context, url string, log *slog.Logger) {
+	for _, h := range sqldb.Hosts(ctx, url) {
+		if h.Err != nil {
+			log.WarnContext(ctx, "a host of the database accepts no connection", slog.String("host", h.Address), slog.String("error", h.Err.Error()))
+		}
+	}
 }
 
 // redisHosts asks each sentinel, or node of a cluster, that a URL names.

@@ -74,13 +74,14 @@ func TestStartFailsAtOnceOnInvalidInput(t *testing.T) {
 		"user of the database": {"--database", change(database, func(u *url.URL) { u.User = url.UserPassword("nobody", "wrong") })},
 		"unknown database":     {"--database", change(database, func(u *url.URL) { u.Path = "/nowhere" })},
 		"no such file":         {"--database", "sqlite:" + t.TempDir() + "/no/such/shop.db"},
-		"password of redis":    {"--database", database, "--redis", change(redis, func(u *url.URL) { u.User = url.UserPassword("nobody", "wrong") })},
+		"password of redis":    {"--database", sqliteURL(t), "--redis", change(redis, func(u *url.URL) { u.User = url.UserPassword("nobody", "wrong") })},
 	} {
 		code, _, stderr := call(t, noEnv, append([]string{"serve", "--listen", "127.0.0.1:0"}, flags...)...)
 		if code != 1 || strings.Contains(stderr, waits) {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}
+	hasNoTables(t, database, "DATABASE()")
 }
 
 // TestStartRefusesARedisThatCannotServe: a user without rights, a replica and a server that evicts end the start at once.

@@ -149,13 +149,14 @@ func Hint(err error) string { return hinted(err).hint }
 // Hints of errors that are no answer of the engine, or only of one without TLS.
 const (
 	otherEngine = "check that a server of this engine listens at the port"
+	noAnswer    = "check that the server runs, and that a server of this engine listens at the port"
 	withoutTLS  = "switch TLS on in the server, or take its parameters out of the URL"
 )
 
 // explained adds to an error of a new connection what to change.
 func explained(err error, secure bool) error {
 	class, answered := classify(err)
-	_, network := errors.AsType[net.Error](err)
+	failed, network := errors.AsType[net.Error](err)
 	unknown, name := errors.AsType[*net.DNSError](err)
 	_, setting := errors.AsType[settingError](err)
 	number := uint16(0)
@@ -177,10 +178,14 @@ func explained(err error, secure bool) error {
 		hint = "check the name of the host"
 	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
 		hint = withoutTLS
+	case network && failed.Timeout():
+		hint = noAnswer
 	case answered, network, setting, hint != "", errors.Is(err, context.Canceled):
 	case secure: // the driver drops the alert
 		hint = "check that the server accepts the certificate of tls-cert=FILE"
-	case class != Lost:
+	case class == Lost: // as a server of PostgreSQL, which waits for the client to begin
+		hint = noAnswer
+	default:
 		hint = otherEngine
 	}
 	return withHint(err, hint)

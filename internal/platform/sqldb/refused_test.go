@@ -29,6 +29,7 @@ func TestDatabaseThatCannotBeOpened(t *testing.T) {
 		postgres + "nowhere": "check the name of the database, or create it by CREATE DATABASE and shop migrate --create",
 		as("lodger", mysql):  "check the name of the database, and that the user has rights in it",
 		strings.Replace(at, "mysql://root", "postgres://shop", 1) + "/shop": "check that a server of this engine listens at the port",
+		"mysql://root@" + postgres[strings.Index(postgres, "@")+1:]:         "check that the server runs, and that a server of this engine listens at the port",
 		as("guarded:secret2", at) + ",127.0.0.1:1/shop":                     "check the user, the password, and whether",
 		"postgres://shop:secret2@" + host + ",127.0.0.1:1/" + name:          "check the user, the password, and whether",
 		"postgres://shop:secret2@127.0.0.1:1," + secure:                     "check the user, the password, and whether",
