@@ -26,11 +26,11 @@ func TestRowsAreLockedInOrder(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
 			db := openMariaDB(t, testbedtest.Database(t), func(c *mysql.Config) { c.Params["innodb_lock_wait_timeout"] = "50" })
 			c := client(t, db, sqldb.MariaDB())
 			insert(t, c, time.UnixMilli(1e12), 0, []string{"a", "b"})
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
 			begin := func() *sql.Tx {
 				tx, err := db.BeginTx(ctx, nil)
 				if err != nil {

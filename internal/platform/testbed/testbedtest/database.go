@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"io"
 	"maps"
 	"net/url"
 	"os"
@@ -21,20 +22,43 @@ import (
 // dropTimeout bounds the clean-up after a test, whose own context has ended by then.
 const dropTimeout = 30 * time.Second
 
-// Neither shared server has an owner that could close it: its guard ends it with the process.
+// shared is a server that tests share. It has no owner that could close it: its guard ends it with the process, or when
+// the garbage collector finds it.
+type shared struct {
+	io.Closer
+
+	url string
+}
+
 var (
-	sharedMariaDB   = sync.OnceValues(func() (*testbed.MariaDB, error) { return startShared(nil) })
-	sharedSnapshots = sync.OnceValues(func() (*testbed.MariaDB, error) {
+	sharedDatabases = map[string]func() (shared, error){ // by SHOP_TEST_DATABASE, which may be a URL instead
+		"":       sync.OnceValues(func() (shared, error) { return startShared(nil) }),
+		"galera": sync.OnceValues(startSharedGalera),
+	}
+	sharedSnapshots = sync.OnceValues(func() (shared, error) {
 		return startShared(map[string]string{"innodb_snapshot_isolation": "ON"})
 	})
 )
 
 // startShared starts a server that flushes nothing, so that tests do not wait for the disk. Nobody kills its process,
 // and the machine keeps what it has written.
-func startShared(vars map[string]string) (*testbed.MariaDB, error) {
+func startShared(vars map[string]string) (shared, error) {
 	all := map[string]string{"innodb_flush_log_at_trx_commit": "2", "innodb_flush_method": "nosync"}
 	maps.Copy(all, vars)
-	return testbed.StartMariaDB(context.Background(), testbed.MariaDBConfig{Vars: all})
+	server, err := testbed.StartMariaDB(context.Background(), testbed.MariaDBConfig{Vars: all})
+	if err != nil {
+		return shared{}, err
+	}
+	return shared{server, server.URL()}, nil
+}
+
+// startSharedGalera starts two nodes, and tests use the first.
+func startSharedGalera() (shared, error) {
+	cluster, err := testbed.StartGalera(context.Background(), 2)
+	if err != nil {
+		return shared{}, err
+	}
+	return shared{cluster, cluster.Nodes()[0].URL()}, nil
 }
 
 // Database returns the URL (mysql://USER:PASSWORD@HOST:PORT/DB) of an empty
@@ -43,10 +67,10 @@ func startShared(vars map[string]string) (*testbed.MariaDB, error) {
 func Database(t testing.TB) string {
 	t.Helper()
 	server := os.Getenv("SHOP_TEST_DATABASE")
-	if server == "" {
-		shared, err := sharedMariaDB()
+	if start, ok := sharedDatabases[server]; ok {
+		running, err := start()
 		require(t, err)
-		server = shared.URL()
+		server = running.url
 	}
 	return newDatabase(t, server)
 }
@@ -57,7 +81,7 @@ func SnapshotDatabase(t testing.TB) string {
 	t.Helper()
 	server, err := sharedSnapshots()
 	require(t, err)
-	return newDatabase(t, server.URL())
+	return newDatabase(t, server.url)
 }
 
 // StartMariaDB starts a MariaDB server for this test alone.
@@ -113,7 +137,7 @@ func parse(server string) (*mysql.Config, *url.URL, error) {
 	address, err := url.Parse(server)
 	if err != nil || address.Scheme != "mysql" || address.Host == "" {
 		// The parser's own error would repeat the password.
-		return nil, nil, errors.New("SHOP_TEST_DATABASE: want mysql://USER:PASSWORD@HOST:PORT/DB")
+		return nil, nil, errors.New("SHOP_TEST_DATABASE: want galera, or mysql://USER:PASSWORD@HOST:PORT/DB")
 	}
 	cfg := mysql.NewConfig()
 	cfg.Net, cfg.Addr, cfg.User = "tcp", address.Host, address.User.Username()

@@ -5,6 +5,7 @@
 // database each. If SHOP_TEST_REDIS (redis://HOST:PORT/0 or HOST:PORT) or SHOP_TEST_DATABASE
 // (mysql://USER:PASSWORD@HOST:PORT/DB) is set, tests use that server, and none is started. SHOP_TEST_ETCD
 // (HOST:PORT,...) does the same for Etcd, and SHOP_TEST_POSTGRES (postgres://USER:PASSWORD@HOST:PORT/DB) for Postgres.
+// With SHOP_TEST_DATABASE=galera, Database starts two nodes of Galera, and tests use the first.
 //
 // StartRedis, StartSentinel, StartCluster, StartMariaDB, StartGalera, StartPostgres, StartEtcd, StartEtcdCluster and StartProxy serve tests
 // that break things. Each call starts its own server, whatever the environment contains. The test may pause, kill and
