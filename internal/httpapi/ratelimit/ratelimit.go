@@ -116,7 +116,7 @@ func (r *Limiter) Allow(ctx context.Context, key string) (v Verdict, err error) 
 	call, cancel := context.WithTimeout(ctx, r.cfg.Timeout)
 	defer cancel()
 	res, err := r.limiter.Allow(call, prefix+key, r.limit)
-	if err == nil && res.ResetAfter > 2*r.full { // the clock of Redis was set back, and the key has a time of before
+	if err == nil && res.ResetAfter > 2*r.full { // the clock of Redis was set back after the key had its time
 		if err = r.limiter.Reset(call, prefix+key); err == nil {
 			res, err = r.limiter.Allow(call, prefix+key, r.limit)
 		}
