@@ -52,7 +52,7 @@ func shortenWaits(store *sqlstore.Store, ttl func() time.Duration, lead *leaders
 	return purging("waits", time.Minute, slog.LevelDebug, lead, log, func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
 		n, err := store.ShortenWaits(ctx, hold, ttl())
 		if n > 0 {
-			log.WarnContext(ctx, "the clock of the database was set back; the time of open orders begins anew", slog.Int64("orders", n))
+			log.WarnContext(ctx, "the clock of the database was set back; the time of open orders begins again", slog.Int64("orders", n))
 		}
 		return n, err
 	})

@@ -142,20 +142,8 @@ func startGroup(t *testing.T) *servers {
 		must(t, err)
 		return m
 	}
-	router := testbedtest.StartProxy(t, primary().Addr())
-	lead := func() {
-		if m, err := group.Primary(ctx); err == nil {
-			router.Lead(m.Addr())
-		}
-	}
-	all.databases[2] = "mysql://seller:secret@" + router.Addr() + "/" + testbed.DefaultDatabase
-	var leading sync.WaitGroup
-	t.Cleanup(leading.Wait)
-	leading.Go(func() {
-		for backoff.Sleep(ctx, 200*time.Millisecond) {
-			lead()
-		}
-	})
+	router, lead := routerOf(t, group)
+	all.databases[2] = "mysql://seller:secret@" + router + "/" + testbed.DefaultDatabase
 	left := func(m *testbed.MariaDB) {
 		db := testbedtest.OpenSQL(t, m.URL())
 		testbedtest.Eventually(t, "the primary has left its group", func() (left bool) {
@@ -210,4 +198,23 @@ func startGroup(t *testing.T) *servers {
 		}, "", nil},
 	}
 	return all
+}
+
+// routerOf returns an address that leads new connections to the primary, and what leads them there at once.
+func routerOf(t *testing.T, group *testbed.Group) (addr string, lead func()) {
+	t.Helper()
+	router := testbedtest.StartProxy(t, group.Nodes()[0].Addr())
+	lead = func() {
+		if m, err := group.Primary(t.Context()); err == nil {
+			router.Lead(m.Addr())
+		}
+	}
+	var leading sync.WaitGroup
+	t.Cleanup(leading.Wait)
+	leading.Go(func() {
+		for backoff.Sleep(t.Context(), 200*time.Millisecond) {
+			lead()
+		}
+	})
+	return router.Addr(), lead
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/shop/internal/timeout"
 )
 
-// ShortenWaits begins the time of orders anew that were placed in the future, by the database's clock. A clock that was set back leaves
+// ShortenWaits gives a new time to orders that were placed in the future, by the database's clock. A clock that was set back leaves
 // such orders, whose units would be reserved for as long as it was set back. It returns how many. It changes those with more than twice their own
 // time left, and finds them if that is more than twice ttl. Clocks of several nodes differ by less.
 //

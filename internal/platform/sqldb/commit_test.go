@@ -52,7 +52,7 @@ func TestCommitEndsWithItsDeadline(t *testing.T) {
 	}
 }
 
-// endsInTime ends a transaction of 5 s while the server stands still, and returns the error.
+// endsInTime ends a transaction of 5 s while the server is paused, and returns the error.
 func endsInTime(t *testing.T, server pausable, db *sql.DB, end func(*sql.Tx) error) (err error) {
 	t.Helper()
 	limited, cancel := context.WithTimeout(t.Context(), 5*time.Second)
