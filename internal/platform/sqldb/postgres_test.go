@@ -68,7 +68,7 @@ func TestArgumentsOfPostgreSQL(t *testing.T) {
 func TestErrorsOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{"max_connections": "12"}})
-	db, _ := postgres(t, server.URL())
+	db, unhurried := postgres(t, server.URL())
 	exec := func(pool *sql.DB, statements ...string) (err error) {
 		conn, err := pool.Conn(t.Context())
 		for _, s := range statements {
@@ -95,10 +95,9 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		}
 		return exec(db, statements...)
 	}
-	for code, c := range map[string]struct {
-		want    sqldb.Class
-		provoke func() error
-	}{
+	certificates := testbedtest.NewCertificates(t)
+	guarded := "postgres://shop:wrong@" + testbedtest.SecurePostgres(t, certificates) + "?tls-ca=" + certificates.CA
+	for code, c := range map[string]provocation{
 		"23505": {sqldb.Duplicate, func() error { return exec(db, "INSERT INTO t VALUES (1, 1)") }},
 		"42703": {sqldb.NoSchema, func() error { return exec(db, "SELECT z FROM t") }},
 		"42P01": {sqldb.NoSchema, func() error { return exec(db, "SELECT 1 FROM z") }},
@@ -109,24 +108,19 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		"42501": {sqldb.Denied, func() error { return exec(guest, "UPDATE t SET n = 2") }},
 		"3F000": {sqldb.Denied, func() error { return exec(guest, "SET search_path = elsewhere; CREATE TABLE z (n INT)") }},
 		"28000": {sqldb.Denied, func() error { return refused(t, strings.Replace(server.URL(), "shop@", "stranger@", 1)) }},
+		"28P01": {sqldb.Denied, func() error { return refused(t, guarded) }},
 		"40001": {sqldb.Conflict, func() error {
 			return exec(db, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t", "ROLLBACK; UPDATE t SET n = n; BEGIN; "+
 				"DO $$BEGIN RAISE serialization_failure; END$$")
 		}},
+		"40P01": {sqldb.Conflict, func() error { return deadlocked(t, unhurried) }},
 		"55P03": {sqldb.RowLocked, func() error { return held("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT") }},
 		"57014": {sqldb.Late, func() error { return held(sqldb.PostgreSQL().Within("SELECT * FROM t FOR UPDATE", 9000000)) }},
 		"25006": {sqldb.ReadOnly, func() error { return exec(db, "SET default_transaction_read_only = on", "UPDATE t SET n = 2") }},
 		"57P01": {sqldb.Stopping, func() error { return exec(db, "SELECT pg_terminate_backend(pg_backend_pid())") }},
-		"53300": {sqldb.Starting, func() (err error) {
-			for range 12 {
-				conn, failed := guest.Conn(t.Context())
-				if err = failed; err != nil {
-					return err
-				}
-				defer conn.Close()
-			}
-			return nil
-		}},
+		"25P03": {sqldb.Lost, func() error { return ended(t, db, "SET idle_in_transaction_session_timeout = 1; BEGIN") }},
+		"57P05": {sqldb.Lost, func() error { return ended(t, db, "SET idle_session_timeout = 1") }},
+		"53300": {sqldb.Starting, func() error { return crowded(t, guest, 12) }},
 	} {
 		t.Run(code, func(t *testing.T) {
 			err := c.provoke()
@@ -143,6 +137,65 @@ func refused(t *testing.T, url string) error {
 	t.Helper()
 	_, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 	return err
+}
+
+// deadlocked returns the error of one of two transactions that lock two rows in opposite orders.
+func deadlocked(t *testing.T, pool *sql.DB) error {
+	t.Helper()
+	ctx, errs := t.Context(), make(chan error, 2)
+	var txs [2]*sql.Tx
+	for i := range txs {
+		tx, err := pool.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0; UPDATE t SET n = 3 WHERE id = ?", i+1); err != nil {
+			return err
+		}
+		txs[i] = tx
+	}
+	for i, tx := range txs {
+		go func() {
+			_, err := tx.ExecContext(ctx, "UPDATE t SET n = 3 WHERE id = ?", 2-i)
+			errs <- err
+		}()
+	}
+	return errors.Join(<-errs, <-errs)
+}
+
+// ended returns the error of a statement in a session that the server has ended, because it was idle after the statement before.
+func ended(t *testing.T, pool *sql.DB, before string) error {
+	t.Helper()
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var session int
+	if err := conn.QueryRowContext(t.Context(), before+"; SELECT pg_backend_pid()").Scan(&session); err != nil {
+		return err
+	}
+	testbedtest.Eventually(t, "the session is gone", func() bool {
+		n := -1
+		err := pool.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM pg_stat_activity WHERE pid = ?", session).Scan(&n)
+		return err == nil && n == 0
+	})
+	_, err = conn.ExecContext(t.Context(), "SELECT 1")
+	return err
+}
+
+// crowded returns the error of the last of n sessions.
+func crowded(t *testing.T, pool *sql.DB, n int) error {
+	t.Helper()
+	for range n {
+		conn, err := pool.Conn(t.Context())
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+	}
+	return nil
 }
 
 // Connections lead to the host that accepts writes, and follow it. A COMMIT that has nothing to commit is none.

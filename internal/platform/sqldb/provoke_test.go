@@ -18,14 +18,16 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
+// provocation is a way to have a server return an error, and the class of that.
+type provocation struct {
+	want    sqldb.Class
+	provoke func() error
+}
+
 // The server itself gives each error of MariaDB, or of MySQL, that docs/reference/errors-of-stores.md marks so.
 func TestErrorsOfMariaDB(t *testing.T) {
 	t.Parallel()
 	p := provokers(t)
-	type provocation = struct {
-		want    sqldb.Class
-		provoke func() error
-	}
 	errs := map[uint16]provocation{
 		1054: {sqldb.NoSchema, p.statement("SELECT z FROM t")},
 		1060: {sqldb.Repeated, p.statement("ALTER TABLE t ADD COLUMN n INT")},
