@@ -54,7 +54,7 @@ func TestNodeOutOfStepIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = db.ExecContext(t.Context(), "DELETE FROM t")
-	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1047 || !sqldb.Is(err, sqldb.Starting) {
 		t.Fatalf("the first statement: %v, want error 1047", err)
 	}
 	for range 4 {

@@ -56,6 +56,7 @@ func TestErrorsOfMariaDB(t *testing.T) {
 	own := map[uint16]provocation{ // of MariaDB
 		1205: {sqldb.RowLocked, func() error { return p.locked("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT", nil) }},
 		1826: {sqldb.Repeated, p.statement(again)},
+		1927: {sqldb.Lost, p.statement("KILL CONNECTION_ID()")},
 		1969: {sqldb.Late, p.statement("SET STATEMENT max_statement_time = 0.01 FOR SELECT SLEEP(9)")},
 		1020: {sqldb.Conflict, func() error {
 			return p.crossed("SET innodb_snapshot_isolation = ON", "UPDATE t SET n = n + 1 WHERE id = 1")
