@@ -76,6 +76,16 @@ var provoked = []provocation{
 	{codes.Unauthenticated, func(ctx context.Context, _ *testing.T, _ *testbed.Etcd, conn grpc.ClientConnInterface) error {
 		return second(pb.NewKVClient(conn).Put(metadata.AppendToOutgoingContext(ctx, "token", "forged.1"), put))
 	}},
+	{codes.Canceled, func(ctx context.Context, t *testing.T, server *testbed.Etcd, conn grpc.ClientConnInterface) error {
+		t.Helper()
+		if err := server.Pause(); err != nil {
+			t.Fatal(err)
+		}
+		defer server.Resume()
+		ctx, cancel := context.WithCancel(ctx)
+		time.AfterFunc(100*time.Millisecond, cancel)
+		return second(pb.NewKVClient(conn).Put(ctx, put))
+	}},
 	{codes.DeadlineExceeded, func(ctx context.Context, t *testing.T, server *testbed.Etcd, conn grpc.ClientConnInterface) error {
 		t.Helper()
 		if err := server.Pause(); err != nil {

@@ -1,6 +1,7 @@
 package sqldb_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -323,6 +324,12 @@ func TestErrorsOfSQLite(t *testing.T) {
 		"read-only":      {8, sqldb.Denied, func() error { return exec(open(file, "mode=ro"), "INSERT INTO t VALUES (3, 'c')") }},
 		"full":           {13, sqldb.Full, func() error { return exec(open(file, "_pragma=max_page_count(1)"), "CREATE TABLE large (n)") }},
 		"no such folder": {14, sqldb.Starting, func() error { return exec(open(filepath.Join(t.TempDir(), "no", "file.db"), ""), "SELECT 1") }},
+		"interrupted": {9, sqldb.Lost, func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long before the last row
+			defer cancel()
+			_, err := db.ExecContext(ctx, "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 1000000000) SELECT COUNT(*) FROM r")
+			return err
+		}},
 		"a busy file": {5, sqldb.Conflict, func() error {
 			tx, err := open(file, "").BeginTx(t.Context(), nil)
 			if err != nil {
@@ -335,7 +342,7 @@ func TestErrorsOfSQLite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			err := c.provoke()
 			e, ok := errors.AsType[*sqlite.Error](err)
-			if !ok || e.Code() != c.code && e.Code()&0xff != c.code || sqldb.Classify(err) != c.want || !sqldb.Unchanged(err) {
+			if !ok || e.Code() != c.code && e.Code()&0xff != c.code || sqldb.Classify(err) != c.want || sqldb.Unchanged(err) == (c.want == sqldb.Lost) {
 				t.Errorf("%v of class %v, want %d of class %v", err, sqldb.Classify(err), c.code, c.want)
 			}
 		})

@@ -47,6 +47,18 @@ var provoked = map[string]func(ctx context.Context, conn *zk.Conn, server *testb
 		_, err := conn.Create("/open", nil, 0, nil)
 		return err
 	},
+	"SessionExpired": func(ctx context.Context, conn *zk.Conn, server *testbed.ZooKeeper) error {
+		_, _, watch, err := conn.ExistsW("/parent")
+		if err := errors.Join(err, server.Expire(ctx, conn.SessionID())); err != nil {
+			return err
+		}
+		select {
+		case end := <-watch: // once the server has refused the session at the next connection
+			return end.Err
+		case <-time.After(time.Minute):
+			return context.DeadlineExceeded
+		}
+	},
 	"ConnectionClosed": func(_ context.Context, conn *zk.Conn, server *testbed.ZooKeeper) error {
 		if err := server.Pause(); err != nil {
 			return err
@@ -126,7 +138,7 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-func harm(code string) int { return slices.Index([]string{"ConnectionClosed", "NoServer"}, code) }
+func harm(code string) int { return slices.Index([]string{"SessionExpired", "ConnectionClosed", "NoServer"}, code) }
 
 // answer is what a caller makes of an error, in the words of the page.
 func answer(err error) string {
