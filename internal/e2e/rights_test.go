@@ -43,6 +43,10 @@ func TestRightsPage(t *testing.T) {
 	zookeeper := testbedtest.StartZooKeeper(t, testbed.ZooKeeperConfig{Tick: deployedTick(t)})
 	parts := databaseParts(t)
 	sentinel, cluster := testbedtest.StartSentinel(t), testbedtest.StartCluster(t)
+	var redlock []string
+	for range 3 {
+		redlock = append(redlock, testbedtest.StartRedis(t, testbed.RedisConfig{}).Addr())
+	}
 	maps.Copy(parts, map[string]tryRights{
 		"Sentinel `shop serve`": func(t *testing.T, name string, rights []string) string {
 			t.Helper()
@@ -57,7 +61,13 @@ func TestRightsPage(t *testing.T) {
 				"--redis", strings.Replace(redistest.ClusterURL(cluster), "://", "://"+name+":secret@", 1))
 		},
 		"Redis `shop serve`": redisSales,
-		"etcd `shop serve`":  etcdSales,
+		"Redlock `shop serve`": func(t *testing.T, name string, rights []string) string {
+			t.Helper()
+			allow(t, name, rights, redlock)
+			servers := "redis://" + name + ":secret@" + strings.Join(redlock, "/1,redis://"+name+":secret@") + "/1"
+			return salesFail(t, []string{"conditional", "redlock", "redlock-cohort"}, nil, "--database", sqliteURL(t), "--redlock", servers)
+		},
+		"etcd `shop serve`": etcdSales,
 		"ZooKeeper `shop serve`": func(t *testing.T, name string, rights []string) string {
 			t.Helper()
 			return zookeeperSales(t, zookeeper.Addr(), name, rights)
@@ -185,19 +195,21 @@ func rightsOf(page string) map[string][]right {
 	return rows
 }
 
-// The line of docs/reference/rights.md that makes the user of Redis has the rights of its table.
+// The lines of docs/reference/rights.md that make the users of Redis and of Redlock have the rights of its table.
 func TestRightsPageHasTheUserOfRedis(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/reference/rights.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var acl []string
-	for _, r := range rightsOf(string(page))["Redis `shop serve`"] {
-		acl = append(acl, r.name)
-	}
-	if !strings.Contains(string(page), "ACL SETUSER shop on >PASSWORD -@all "+strings.Join(acl, " ")+"\n") {
-		t.Errorf("the page has no user with the rights %q", acl)
+	for _, of := range []string{"Redis `shop serve`", "Redlock `shop serve`"} {
+		var acl []string
+		for _, r := range rightsOf(string(page))[of] {
+			acl = append(acl, r.name)
+		}
+		if !strings.Contains(string(page), "ACL SETUSER shop on >PASSWORD -@all "+strings.Join(acl, " ")+"\n") {
+			t.Errorf("the page has no user with the rights %q", acl)
+		}
 	}
 }
 
