@@ -138,7 +138,9 @@ func TestErrorsPage(t *testing.T) {
 	}
 }
 
-func harm(code string) int { return slices.Index([]string{"SessionExpired", "ConnectionClosed", "NoServer"}, code) }
+func harm(code string) int {
+	return slices.Index([]string{"SessionExpired", "ConnectionClosed", "NoServer"}, code)
+}
 
 // answer is what a caller makes of an error, in the words of the page.
 func answer(err error) string {
