@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/shop/internal/platform/redisclient"
 	"example.com/shop/internal/platform/testbed"
@@ -171,4 +173,40 @@ func TestGaleraNodeIsNamedAtTheStart(t *testing.T) {
 			t.Errorf("%d warnings, want %d: %s", n, want, s.stderr)
 		}
 	}
+}
+
+// TestRedisThatBeginsToRefuse: while an instance runs, its user loses the right to run scripts. SKUs that need Redis are refused at once, with
+// the reason in the log, and the others are sold. With the right, all are sold again.
+func TestRedisThatBeginsToRefuse(t *testing.T) {
+	t.Parallel()
+	server, client, needing := testbedtest.StartRedis(t, testbed.RedisConfig{}), customers(t), []string{"redis", "redis-cohort", "lua"}
+	r := start(t, "--database", sqliteURL(t), "--redis", user(t, server, "limited"))
+	sell := func(when string, skus ...string) {
+		t.Helper()
+		for _, sku := range skus {
+			if a := served(t.Context(), client, r.url, sku); a.status != http.StatusCreated {
+				t.Errorf("%s, %s: %v", when, sku, a)
+			}
+		}
+	}
+	for _, sku := range append(needing, "conditional") {
+		r.want(t, http.StatusCreated, http.MethodPut, "/api/v1/skus/"+sku, `{"on_hand":9,"strategy":"`+sku+`"}`)
+	}
+	sell("before", append(needing, "conditional")...)
+	redisDo(t, server.URL(), "ACL", "SETUSER", "limited", "-@scripting")
+	for _, sku := range needing {
+		a := purchase(t.Context(), client, r.url, sku)
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "The lock service of a SKU is unavailable. Nothing happened.") || a.took > 5*time.Second {
+			t.Errorf("%s: %v", sku, a) // an order that waits for a lock takes longer
+		}
+	}
+	testbedtest.Eventually(t, "the strategies are unavailable", func() bool { return r.unavailable(t) == "redis-unfenced redis redis-cohort lua " })
+	reason := regexp.MustCompile(`"lock service unavailable; [^\n]*"service":"redis"[^\n]*NOPERM`)
+	testbedtest.Eventually(t, "the log has the reason, and that permits are degraded", func() bool {
+		return reason.MatchString(r.stderr.String()) && strings.Contains(r.stderr.String(), `"permits degraded: `)
+	})
+	sell("meanwhile", "conditional")
+	r.want(t, http.StatusOK, http.MethodGet, "/readyz", "")
+	redisDo(t, server.URL(), "ACL", "SETUSER", "limited", "+@scripting")
+	sell("after", append(needing, "conditional")...)
 }
