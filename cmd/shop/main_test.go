@@ -66,6 +66,7 @@ var badCommandLines = [][]string{
 	{"serve", "--permits", "-1"},
 	{"serve", "--permits", "1000001"},
 	{"serve", "--customer-rate", "-2"},
+	{"serve", "--key-retention", "59m"},
 	{"serve", "--retention", "23h"},
 	{"serve", "--retention", "-24h"},
 	{"serve", "--customer-rate", "1000001"},
