@@ -163,3 +163,20 @@ func slaveStatus(t *testing.T, m *testbed.MariaDB) map[string]string {
 	}
 	return is
 }
+
+// An error of the database that has no class refuses the order with status 500. The log has its number, and the response does not.
+func TestErrorWithoutClassIsLoggedWithItsNumber(t *testing.T) {
+	t.Parallel()
+	database := testbedtest.Database(t)
+	r := start(t, "--database", database)
+	r.want(t, http.StatusCreated, "PUT", "/api/v1/skus/a", `{"on_hand":9,"strategy":"conditional"}`)
+	const fault = "CREATE TRIGGER fault BEFORE INSERT ON orders FOR EACH ROW SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'a trigger'"
+	if _, err := testbedtest.OpenSQL(t, database).ExecContext(t.Context(), fault); err != nil {
+		t.Fatal(err)
+	}
+	body := r.want(t, http.StatusInternalServerError, "POST", "/api/v1/orders", oneUnit)
+	logged := regexp.MustCompile(`"level":"ERROR","msg":"request refused",[^\n]*Error 1644 \(45000\): a trigger`)
+	if n := len(logged.FindAllString(r.stderr.String(), -1)); n != 1 || strings.Contains(body, "1644") || strings.Contains(body, "trigger") {
+		t.Errorf("%d lines of the log have the number; the response is %s; %s", n, body, r.stderr)
+	}
+}
