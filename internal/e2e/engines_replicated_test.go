@@ -156,6 +156,10 @@ func startGroup(t *testing.T) *servers {
 		must(t, group.Join(ctx, m))
 		must(t, group.Whole(ctx))
 	}
+	var alone *testbed.MariaDB
+	others := func() []*testbed.MariaDB {
+		return slices.DeleteFunc(group.Nodes(), func(n *testbed.MariaDB) bool { return n == alone })
+	}
 	all.faults = []engineFault{
 		{"primary killed for 5 s, joins again", func() {
 			m := primary()
@@ -173,17 +177,17 @@ func startGroup(t *testing.T) *servers {
 			must(t, group.Whole(ctx))
 		}, "", nil},
 		{"primary without its majority until it leaves, joins again", func() {
-			m := primary()
-			others := slices.DeleteFunc(group.Nodes(), func(n *testbed.MariaDB) bool { return n == m })
-			for _, other := range others {
+			alone = primary()
+			for _, other := range others() {
 				must(t, other.Pause())
 			}
-			left(m)
-			for _, other := range others {
+			left(alone)
+		}, "store-unavailable", func() {
+			for _, other := range others() {
 				must(t, other.Resume())
 			}
-			joins(m)
-		}, "store-unavailable", nil},
+			joins(alone)
+		}},
 		{"primary cut off from the others until it leaves, joins again", func() {
 			m := primary()
 			must(t, group.Network.Cut(ctx, m.Addr()))

@@ -2,20 +2,17 @@ package e2e_test
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 	"example.com/shop/internal/show/demo"
 )
@@ -39,7 +36,7 @@ type midSale struct {
 	mu      sync.Mutex
 	placed  map[string][]time.Time // by SKU and by instance
 	orders  map[string]receipt     // by id
-	refused map[string]int         // by type of problem
+	refused map[string]int         // by type of problem and by instance
 	slowest time.Duration
 	soldOut map[string]bool // SKUs with few units
 	rests   map[string]bool // of these, until a scramble
@@ -179,7 +176,7 @@ func (s *midSale) insist(ctx context.Context, i int, method, path, body string, 
 		if again {
 			_, kind, _ := strings.Cut(a.body, "/problems/")
 			kind, _, _ = strings.Cut(kind, `"`)
-			s.refused[kind]++
+			s.refused[kind+" at "+s.fleet[at].url]++
 		}
 		s.mu.Unlock()
 		if !again || time.Now().After(end) {
@@ -195,66 +192,11 @@ func (s *midSale) isResting(sku string) bool {
 	return s.rests[sku]
 }
 
-// scramble has all buyers buy of the few units again, which have come back from orders that nobody has paid for.
+// scramble has all buyers buy of the few units again, which have come back from orders that were not paid.
 func (s *midSale) scramble() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.rests)
-}
-
-// placesAll waits until ten more orders of each SKU are placed, and ten more at each instance.
-func (s *midSale) placesAll(t *testing.T) {
-	t.Helper()
-	count := func(what string) int {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.placed[what])
-	}
-	all := slices.Clone(s.skus)
-	for _, in := range s.fleet {
-		all = append(all, in.url)
-	}
-	before := make(map[string]int)
-	for _, what := range all {
-		before[what] = count(what)
-	}
-	for _, what := range all {
-		testbedtest.Eventually(t, "ten orders: "+what, func() bool { return count(what) >= before[what]+10 })
-	}
-}
-
-// refusals returns how many responses had a type of problem so far.
-func (s *midSale) refusals(problem string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.refused[problem]
-}
-
-// resumed returns how long after a moment the last of the SKUs was sold.
-func (s *midSale) resumed(after time.Time) (longest time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sku := range s.skus {
-		i, _ := slices.BinarySearchFunc(s.placed[sku], after, time.Time.Compare)
-		longest = max(longest, s.placed[sku][i].Sub(after))
-	}
-	return longest
-}
-
-// gaps returns the longest time without an order of each of the SKUs since a moment.
-func (s *midSale) gaps(since time.Time) (longest []time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, sku := range s.skus {
-		gap, last := time.Duration(0), since
-		for _, at := range s.placed[sku] {
-			if at.After(last) {
-				gap, last = max(gap, at.Sub(last)), at
-			}
-		}
-		longest = append(longest, gap)
-	}
-	return longest
 }
 
 // buysAllOfFew buys all units of each SKU with few at once, which it can when all have come back.
@@ -266,42 +208,6 @@ func (s *midSale) buysAllOfFew(t *testing.T) {
 			return ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
 		})
 	}
-}
-
-// opening returns how long the writer takes to accept as many connections as the instances open, while they sell, and 10 s at most.
-func (s *midSale) opening(t *testing.T, url string) time.Duration {
-	t.Helper()
-	var pools []*sql.DB
-	for range s.fleet {
-		d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
-		must(t, err)
-		db := sql.OpenDB(d.Usual)
-		defer db.Close()
-		for range d.Connections {
-			pools = append(pools, db)
-		}
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	began, opened := time.Now(), make(chan *sql.Conn, len(pools))
-	var all sync.WaitGroup
-	for _, db := range pools {
-		all.Go(func() {
-			for ctx.Err() == nil {
-				if conn, err := db.Conn(ctx); err == nil {
-					opened <- conn
-					return
-				}
-			}
-		})
-	}
-	all.Wait()
-	took := time.Since(began)
-	close(opened)
-	for conn := range opened {
-		must(t, conn.Close())
-	}
-	return took
 }
 
 // demonstrates runs shop demo at three new instances, whose unpaid orders do not expire before its end. The baseline has to oversell, and

@@ -54,8 +54,8 @@ type servers struct {
 type engineFault struct {
 	name string
 	do   func() // ends when it is mended, unless mend does that
-	says string // a type of problem that customers get
-	mend func() // after orders were placed in spite of the fault
+	says string // what each instance answers until mend, as no order can be placed: a type of problem
+	mend func() // after orders were placed in spite of the fault, or without any if it says something
 }
 
 // exact are the strategies that must not oversell.
@@ -103,33 +103,7 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	faults := all.faults[:testbedtest.Size(cmp.Or(all.usual, 1), len(all.faults))]
 	began, gaps := make([]time.Time, len(faults)), make([][]time.Duration, len(faults))
 	for i, f := range faults {
-		s.placesAll(t)
-		began[i] = time.Now()
-		all.promoted = time.Time{}
-		refused := s.refusals(f.says)
-		s.scramble()
-		f.do()
-		most := time.Since(began[i]) + resumes
-		s.placesAll(t)
-		if at := all.promoted; !at.IsZero() {
-			took, opening := s.resumed(at), s.opening(t, all.databases[0])
-			if took > follows+opening+s.stalls.total() {
-				t.Errorf("%s: a SKU was not sold for %v after the promotion, want %v at most", f.name, took, follows+opening)
-			}
-			t.Logf("%s: each SKU was sold again %v after the promotion; the connections of all instances open in %v", f.name,
-				took.Round(time.Millisecond), opening.Round(time.Millisecond))
-		}
-		gaps[i] = s.gaps(began[i])
-		if longest := slices.Max(gaps[i]); longest > most+s.stalls.total() {
-			t.Errorf("%s: a SKU was not sold for %v, want %v at most", f.name, longest, most)
-		}
-		if f.mend != nil {
-			f.mend()
-			s.placesAll(t)
-		}
-		if f.says != "" && s.refusals(f.says) == refused {
-			t.Errorf("%s: no response says %s", f.name, f.says)
-		}
+		began[i], gaps[i] = s.endures(t, all, f)
 	}
 	s.stop()
 	if s.slowest > mostWait+s.stalls.total() {
@@ -162,6 +136,41 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 	}
 	t.Log("\n" + rows)
 	return rows
+}
+
+// endures has a fault happen in the middle of a sale. It returns when, and the longest time without an order of each of the SKUs.
+func (s *midSale) endures(t *testing.T, all *servers, f engineFault) (began time.Time, gaps []time.Duration) {
+	t.Helper()
+	s.placesAll(t)
+	began, all.promoted = time.Now(), time.Time{}
+	refused := s.refusals(f.says)
+	s.scramble()
+	f.do()
+	if f.says != "" {
+		for i, in := range s.fleet {
+			testbedtest.Eventually(t, in.url+" says "+f.says, func() bool { return s.refusals(f.says)[i] > refused[i] })
+		}
+		t.Logf("%s: each instance has said %s within %v", f.name, f.says, time.Since(began).Round(time.Millisecond))
+		f.mend()
+	}
+	most := time.Since(began) + resumes
+	s.placesAll(t)
+	if at := all.promoted; !at.IsZero() {
+		took, opening := s.resumed(at), s.opening(t, all.databases[0])
+		if took > follows+opening+s.stalls.total() {
+			t.Errorf("%s: a SKU was not sold for %v after the promotion, want %v at most", f.name, took, follows+opening)
+		}
+		t.Logf("%s: each SKU was sold again %v after the promotion; the connections of all instances open in %v", f.name,
+			took.Round(time.Millisecond), opening.Round(time.Millisecond))
+	}
+	if longest := slices.Max(s.gaps(began)); longest > most+s.stalls.total() {
+		t.Errorf("%s: a SKU was not sold for %v, want %v at most", f.name, longest, most)
+	}
+	if f.mend != nil && f.says == "" {
+		f.mend()
+		s.placesAll(t)
+	}
+	return began, s.gaps(began)
 }
 
 // countIf returns how many of all match.
@@ -244,34 +253,6 @@ func serversOf[S interface {
 			hosts = append(hosts, n.Addr())
 		}
 		all.databases[i] = user + strings.Join(hosts, ",") + "/" + testbed.DefaultDatabase
-	}
-	return all
-}
-
-// startGalera starts three nodes that all accept writes. Each instance has its own node first in its list.
-func startGalera(t *testing.T) *servers {
-	t.Helper()
-	nodes := testbedtest.StartGalera(t).Nodes()
-	testbedtest.Exec(t, nodes[0], testbed.SellerStatements...)
-	all := serversOf("mysql://seller:secret@", nodes)
-	all.faults = []engineFault{
-		{"node killed for 5 s, back by state transfer", func() {
-			must(t, nodes[2].Kill())
-			<-time.After(5 * time.Second)
-			must(t, nodes[2].Restart(t.Context()))
-		}, "", nil},
-		{"majority paused for 15 s", func() {
-			must(t, nodes[1].Pause())
-			must(t, nodes[2].Pause())
-			<-time.After(15 * time.Second)
-			must(t, nodes[1].Resume())
-			must(t, nodes[2].Resume())
-		}, "store-unavailable", nil},
-		{"node paused for 15 s", func() {
-			must(t, nodes[1].Pause())
-			<-time.After(15 * time.Second)
-			must(t, nodes[1].Resume())
-		}, "", nil},
 	}
 	return all
 }
