@@ -1,6 +1,9 @@
 package e2e_test
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,8 +21,13 @@ func startGalera(t *testing.T) *servers {
 		{"node killed for 5 s, back by state transfer", func() {
 			must(t, nodes[2].Kill())
 			<-time.After(5 * time.Second)
+		}, "", func() {
+			before := len(printed(t, nodes[2]))
 			must(t, nodes[2].Restart(t.Context()))
-		}, "", nil},
+			if joined := printed(t, nodes[2])[before:]; !strings.Contains(joined, "rsync SST completed on joiner") {
+				t.Errorf("no full state transfer: %s", joined)
+			}
+		}},
 		{"majority paused for 15 s", func() {
 			must(t, nodes[1].Pause())
 			must(t, nodes[2].Pause())
@@ -35,4 +43,12 @@ func startGalera(t *testing.T) *servers {
 		}, "", nil},
 	}
 	return all
+}
+
+// printed returns what a server has printed so far.
+func printed(t *testing.T, server *testbed.MariaDB) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(server.Folder(), "output.log"))
+	must(t, err)
+	return string(text)
 }

@@ -85,6 +85,10 @@ func TestSaleOnThreeServers(t *testing.T) {
 // resumes is for how long a SKU may not be sold after a fault. A lease or a session of a client that was cut off may have to expire.
 const resumes = 20 * time.Second
 
+// mends is for how long a SKU may not be sold while a server comes back, after orders were placed without it. All buyers may have to wait
+// for one response, but not for two.
+const mends = mostWait
+
 // follows is how long instances take at most to find a writer that has been promoted, and that accepts connections at once. On a busy
 // machine a server that starts a process for each takes seconds.
 const follows = 3 * time.Second
@@ -167,8 +171,15 @@ func (s *midSale) endures(t *testing.T, all *servers, f engineFault) (began time
 		t.Errorf("%s: a SKU was not sold for %v, want %v at most", f.name, longest, most)
 	}
 	if f.mend != nil && f.says == "" {
+		since := time.Now()
 		f.mend()
+		took := time.Since(since)
 		s.placesAll(t)
+		longest := slices.Max(s.gaps(since))
+		if longest > mends+s.stalls.total() {
+			t.Errorf("%s: a SKU was not sold for %v while a server came back, want %v at most", f.name, longest, mends)
+		}
+		t.Logf("%s: the server was back after %v; each SKU was sold within %v meanwhile", f.name, took.Round(time.Millisecond), longest.Round(time.Millisecond))
 	}
 	return began, s.gaps(began)
 }
