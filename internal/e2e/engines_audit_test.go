@@ -76,13 +76,13 @@ func (s *midSale) holds(t *testing.T, server, database string) (lost []receipt) 
 			t.Errorf("%s has %d orders, %d at once: %+v", customer, len(orders), n, orders)
 		}
 	}
-	for _, sku := range s.skus {
+	for _, sku := range s.allFew() {
 		held := func(longer time.Duration) int {
-			return atOnce(bySKU["few-"+sku], func(o storedOrder) int64 {
+			return atOnce(bySKU[sku], func(o storedOrder) int64 {
 				return min(o.released, math.MaxInt64-longer.Microseconds()) + longer.Microseconds()
 			})
 		}
-		if n := held(0); n > few || s.soldOut["few-"+sku] && held(s.waits) < few && !s.lossy {
+		if n := held(0); n > few || s.soldOut[sku] && held(s.waits) < few && !s.lossy {
 			t.Errorf("%s: %d units were sold of %d", sku, n, few)
 		}
 	}

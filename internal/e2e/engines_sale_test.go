@@ -3,10 +3,12 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,11 +20,14 @@ import (
 )
 
 // few is how many units there are of the SKUs that are sold out in a midSale.
-const few = 60
+const few = 20
+
+// fewOf is the SKU with few units of a strategy, in a round of a sale.
+func fewOf(round int, strategy string) string { return fmt.Sprint("few-", round, "-", strategy) }
 
 // midSale is a sale in which something goes wrong. Each of some strategies has a SKU of its name with plenty of units, and one
-// with few. Each order has a customer and a key of its own. A customer who is refused for now comes again, to the next instance.
-// Some send an order twice at once. Of the SKU limited each customer may have one unit, and asks for two at once.
+// with few in each round. Each order has a customer and a key of its own. A customer who is refused for now comes again, to the next
+// instance. Some send an order twice at once. Of the SKU limited each customer may have one unit, and asks for two at once.
 type midSale struct {
 	fleet  []*instance
 	skus   []string // with plenty of units
@@ -38,16 +43,16 @@ type midSale struct {
 	orders  map[string]receipt     // by id
 	refused map[string]int         // by type of problem and by instance
 	slowest time.Duration
-	soldOut map[string]bool // SKUs with few units
-	rests   map[string]bool // of these, until a scramble
+	round   int             // of the SKUs with few units
+	soldOut map[string]bool // of these, all rounds
 	odd     string
 }
 
 // receipt is what a customer knows of an acknowledged order.
 type receipt struct {
-	customer string
-	at       time.Time // of the latest acknowledgement
-	paid     bool
+	customer, sku string
+	at            time.Time // of the latest acknowledgement
+	paid          bool
 }
 
 // newMidSale begins a sale with two buyers of each SKU at each instance.
@@ -62,16 +67,13 @@ func newMidSaleIn(t *testing.T, shard string, fleet []*instance, skus ...string)
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &midSale{
 		fleet: fleet, skus: skus, shard: shard, client: customers(t), stalls: detectStalls(t),
-		placed: make(map[string][]time.Time), orders: make(map[string]receipt), refused: make(map[string]int), soldOut: make(map[string]bool), rests: make(map[string]bool),
+		placed: make(map[string][]time.Time), orders: make(map[string]receipt), refused: make(map[string]int), soldOut: make(map[string]bool), round: -1,
 	}
-	create := func(sku, strategy string, units int, more string) {
-		fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+inShard(shard, sku), fmt.Sprintf(`{"on_hand":%d,"strategy":%q%s}`, units, strategy, more))
-	}
-	create("limited", skus[0], 1_000_000, `,"purchase_limit":1`)
+	s.create(t, "limited", skus[0], 1_000_000, `,"purchase_limit":1`)
 	for _, sku := range skus {
-		create(sku, sku, 1_000_000, "")
-		create("few-"+sku, sku, few, "")
+		s.create(t, sku, sku, 1_000_000, "")
 	}
+	s.scramble(t)
 	var buyers sync.WaitGroup
 	for i := range 2 * len(fleet) {
 		for _, sku := range skus {
@@ -84,6 +86,52 @@ func newMidSaleIn(t *testing.T, shard string, fleet []*instance, skus ...string)
 	}
 	t.Cleanup(s.stop)
 	return s
+}
+
+// create creates a SKU.
+func (s *midSale) create(t *testing.T, sku, strategy string, units int, more string) {
+	t.Helper()
+	s.fleet[0].want(t, http.StatusCreated, "PUT", "/api/v1/skus/"+inShard(s.shard, sku), fmt.Sprintf(`{"on_hand":%d,"strategy":%q%s}`, units, strategy, more))
+}
+
+// scramble begins a round: all buyers buy the few units of new SKUs, until they are sold out.
+func (s *midSale) scramble(t *testing.T) {
+	t.Helper()
+	for _, sku := range s.skus {
+		s.create(t, fewOf(s.round+1, sku), sku, few, "")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.round++
+}
+
+// awaitSoldOut waits until the SKUs with few units of this round are sold out.
+func (s *midSale) awaitSoldOut(t *testing.T) {
+	t.Helper()
+	for _, sku := range s.skus {
+		testbedtest.Eventually(t, "the few units are sold out: "+sku, func() bool {
+			_, soldOut := s.scarce(sku)
+			return soldOut
+		})
+	}
+}
+
+// allFew returns the SKUs with few units of all rounds.
+func (s *midSale) allFew() (skus []string) {
+	for round := range s.round + 1 {
+		for _, strategy := range s.skus {
+			skus = append(skus, fewOf(round, strategy))
+		}
+	}
+	return skus
+}
+
+// scarce returns the SKU with few units of a strategy in this round, and whether a customer knows that it is sold out.
+func (s *midSale) scarce(strategy string) (sku string, soldOut bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sku = fewOf(s.round, strategy)
+	return sku, s.soldOut[sku]
 }
 
 // buyer buys until ctx ends. What has begun is brought to its end.
@@ -101,8 +149,10 @@ func (s *midSale) buyer(ctx context.Context, i int, sku string) {
 				s.pay(ctx, i+2, id)
 			}
 		}
-		if few := "few-" + sku; !s.isResting(few) {
-			s.buy(ctx, i, few, few+customer, few+customer)
+		if few, soldOut := s.scarce(sku); !soldOut {
+			if id := s.buy(ctx, i, few, few+customer, few+customer); id != "" && n%4 > 0 { // so that a slow machine too sells all before they expire
+				s.pay(ctx, i+1, id)
+			}
 		}
 		if n%8 == 0 {
 			together(2, func(j int) answer {
@@ -126,9 +176,9 @@ func (s *midSale) buy(ctx context.Context, i int, sku, customer, key string) (id
 		now := time.Now()
 		s.placed[sku] = append(s.placed[sku], now)
 		s.placed[s.fleet[at].url] = append(s.placed[s.fleet[at].url], now)
-		s.orders[id] = receipt{customer: customer, at: now}
+		s.orders[id] = receipt{customer: customer, sku: sku, at: now}
 	case strings.Contains(a.body, "/out-of-stock") && strings.HasPrefix(sku, "few-"):
-		s.soldOut[sku], s.rests[sku] = true, true
+		s.soldOut[sku] = true
 	case strings.Contains(a.body, "/purchase-limit") && sku == "limited":
 	default:
 		s.odd = a.String()
@@ -186,26 +236,14 @@ func (s *midSale) insist(ctx context.Context, i int, method, path, body string, 
 	}
 }
 
-func (s *midSale) isResting(sku string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rests[sku]
-}
-
-// scramble has all buyers buy of the few units again, which have come back from orders that were not paid.
-func (s *midSale) scramble() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	clear(s.rests)
-}
-
-// buysAllOfFew buys all units of each SKU with few at once, which it can when all have come back.
+// buysAllOfFew buys all units of each SKU with few at once, but for those that are paid: it can when the others have come back.
 func (s *midSale) buysAllOfFew(t *testing.T) {
 	t.Helper()
-	for _, sku := range s.skus {
-		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":%q,"quantity":%d}]}`, inShard(s.shard, "few-"+sku), few)
-		testbedtest.Eventually(t, "all units of few-"+sku+" are bought", func() bool {
-			return ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
+	for _, sku := range s.allFew() {
+		left := few - countIf(slices.Collect(maps.Values(s.orders)), func(r receipt) bool { return r.sku == sku && r.paid })
+		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":%q,"quantity":%d}]}`, inShard(s.shard, sku), left)
+		testbedtest.Eventually(t, "all units are bought: "+sku, func() bool {
+			return left == 0 || ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated
 		})
 	}
 }

@@ -146,9 +146,9 @@ func sellThroughFaults(t *testing.T, name string, all *servers) (rows string) {
 func (s *midSale) endures(t *testing.T, all *servers, f engineFault) (began time.Time, gaps []time.Duration) {
 	t.Helper()
 	s.placesAll(t)
+	s.scramble(t)
 	began, all.promoted = time.Now(), time.Time{}
 	refused := s.refusals(f.says)
-	s.scramble()
 	f.do()
 	if f.says != "" {
 		for i, in := range s.fleet {
@@ -181,6 +181,8 @@ func (s *midSale) endures(t *testing.T, all *servers, f engineFault) (began time
 		}
 		t.Logf("%s: the server was back after %v; each SKU was sold within %v meanwhile", f.name, took.Round(time.Millisecond), longest.Round(time.Millisecond))
 	}
+	s.awaitSoldOut(t)
+	t.Logf("%s: the few units of all SKUs were sold out %v after it began", f.name, time.Since(began).Round(time.Millisecond))
 	return began, s.gaps(began)
 }
 
