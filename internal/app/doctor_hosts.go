@@ -33,7 +33,7 @@ func databaseHosts(ctx context.Context, url string) (all []Check) {
 // warnOfHosts logs which hosts of a URL that names several accept no connection, and why: another one has.
 func warnOfHosts(ctx context.Context, url string, log *slog.Logger) {
 	for _, h := range sqldb.Hosts(ctx, url) {
-		if h.Err != nil {
+		if h.Err != nil && ctx.Err() == nil {
 			log.WarnContext(ctx, "a host of the database accepts no connection", slog.String("host", h.Address), slog.String("error", h.Err.Error()))
 		}
 	}

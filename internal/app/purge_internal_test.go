@@ -87,7 +87,7 @@ func TestOldOrdersAreDeletedByTheLeader(t *testing.T) {
 	}()
 	late := time.AfterFunc(time.Minute, func() { said.Close() })
 	defer late.Stop()
-	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, "level=INFO msg=purged purge=orders deleted=1") {
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil || !strings.Contains(line, `level=INFO msg="task of the leader done" task="purge of orders" rows=1`) {
 		t.Errorf("the purge logs %q, %v", line, err)
 	}
 	said.Close()

@@ -39,7 +39,7 @@ func missing(err error) (part, change string) {
 	case errors.Is(err, sqldb.ErrMoved):
 		return "the file of the database was deleted or replaced", "put the file back, or restart the instances"
 	case errors.Is(err, sqldb.ErrNoRoom):
-		return "the disk of the database is full, or may not be written", "make room, or give the user of the instance the right to write in the folder of --database"
+		return "no file can be written in the folder of the database", "make room on the disk, or give the user of the instance the right to write in the folder of --database"
 	case sqldb.Is(err, sqldb.ReadOnly):
 		return "the database is read-only", "name the server that accepts writes in --database, or end its read-only mode"
 	case sqldb.Unable(err):

@@ -87,7 +87,7 @@ func TestReadyzNamesTheMissingFile(t *testing.T) {
 	if err := os.MkdirAll(inTheWay+"/full", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	in.becomes(t, "An order could not be stored: the disk of the database is full, or may not be written")
+	in.becomes(t, "An order could not be stored: no file can be written in the folder of the database")
 	if err := os.RemoveAll(inTheWay); err != nil {
 		t.Fatal(err)
 	}

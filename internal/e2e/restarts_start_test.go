@@ -83,7 +83,7 @@ func TestStartFailsAtOnceOnInvalidInput(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s", name, code, stderr)
 		}
 	}
-	hasNoTables(t, database, "DATABASE()")
+	hasNoTables(t, database)
 }
 
 // TestStartRefusesARedisThatCannotServe: a user without rights, a replica and a server that evicts end the start at once.
@@ -196,7 +196,10 @@ func TestRedisThatBeginsToRefuse(t *testing.T) {
 	redisDo(t, server.URL(), "ACL", "SETUSER", "limited", "-@scripting")
 	for _, sku := range needing {
 		a := purchase(t.Context(), client, r.url, sku)
-		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "The lock service of a SKU is unavailable. Nothing happened.") || a.took > 5*time.Second {
+		for end := time.Now().Add(time.Minute); a.status == http.StatusTooManyRequests && time.Now().Before(end); { // without permits an instance counts its own
+			a = purchase(t.Context(), client, r.url, sku)
+		}
+		if a.status != http.StatusServiceUnavailable || !strings.Contains(a.body, "The lock service of a SKU is unavailable. Nothing happened.") || a.took > 8*time.Second {
 			t.Errorf("%s: %v", sku, a) // an order that waits for a lock takes longer
 		}
 	}

@@ -26,7 +26,7 @@ var orderRights = []struct {
 }
 
 // TryWrite does to each table what an order does, in a transaction that it rolls back. It inserts one order, and otherwise
-// touches no row. It returns the first refusal.
+// touches no row. Next to a file it writes a small one. It returns the first refusal.
 func (s *Store) TryWrite(ctx context.Context) error {
 	if s.engine.OneWriter {
 		if err := s.engine.Room(); err != nil {

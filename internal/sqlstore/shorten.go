@@ -12,7 +12,8 @@ import (
 
 // ShortenWaits gives a new time to orders that were placed in the future, by the database's clock. A clock that was set back leaves
 // such orders, whose units would be reserved for as long as it was set back. It returns how many. It changes those with more than twice their own
-// time left, and finds them if that is more than twice ttl. Clocks of several nodes differ by less.
+// time left, and finds them if that is more than twice ttl. Clocks of several nodes differ by less. Orders that another transaction has
+// locked are left for the next call.
 //
 // hold begins each transaction, and its error ends them; it may be nil. After an error, some orders may have changed.
 func (s *Store) ShortenWaits(ctx context.Context, hold func(context.Context, timeout.Tx) error, ttl time.Duration) (n int64, err error) {
@@ -59,6 +60,9 @@ func (s *Store) shorten(tx *gorm.DB, status order.Status, ttl time.Duration) (n 
 		life := r.ExpiresAt - r.CreatedAt
 		if r.Status != string(status) || r.CreatedAt-r.ReadAt <= life {
 			continue
+		}
+		if life <= 0 { // it was queued before the clock was set back, and placed afterwards
+			life = ttl.Microseconds()
 		}
 		due := r.ReadAt + life
 		end.add("UPDATE orders SET created_at = ?, expires_at = ? WHERE id = ?", r.ReadAt, due, r.ID)

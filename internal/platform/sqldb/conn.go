@@ -207,38 +207,35 @@ type serverTx struct {
 // Commit implements [driver.Tx]. A COMMIT without an answer in time is one of a lost connection, and not an end of the context: that would
 // say that nothing was sent. The server may be well, so other connections to it stay.
 func (t serverTx) Commit() error {
-	ctx, cancel := t.limit()
-	defer cancel()
-	err := t.end(ctx, "COMMIT")
-	if err != nil && ctx.Err() != nil {
-		t.conn.generation = none
-		if _, answered := classify(err); !answered {
-			err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
-		}
+	late, err := t.end("COMMIT")
+	if _, answered := classify(err); late && !answered {
+		err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
 	}
 	return err
 }
 
 // Rollback implements [driver.Tx]. Without an answer in time the connection ends, and the server rolls back.
 func (t serverTx) Rollback() error {
-	ctx, cancel := t.limit()
-	defer cancel()
-	return t.end(ctx, "ROLLBACK")
+	_, err := t.end("ROLLBACK")
+	return err
 }
 
-// limit returns until when the transaction may end, whatever became of its own context.
-func (t serverTx) limit() (context.Context, context.CancelFunc) {
-	if t.deadline.IsZero() {
-		return context.Background(), func() {}
-	}
-	return context.WithDeadline(context.Background(), t.deadline.Add(endGrace))
-}
-
-func (t serverTx) end(ctx context.Context, statement string) error {
+// end ends the transaction, whatever became of its own context. If that fails late, perhaps before the statement was sent, no other work
+// gets the connection.
+func (t serverTx) end(statement string) (late bool, err error) {
 	if t.conn.pending {
 		t.conn.pending = false
-		return nil // nothing was sent
+		return false, nil // nothing was sent
 	}
-	_, err := t.conn.ExecContext(ctx, statement, nil)
-	return err
+	ctx := context.Background()
+	if !t.deadline.IsZero() {
+		limited, cancel := context.WithDeadline(ctx, t.deadline.Add(endGrace))
+		defer cancel()
+		ctx = limited
+	}
+	_, err = t.conn.ExecContext(ctx, statement, nil)
+	if late = err != nil && ctx.Err() != nil; late {
+		t.conn.generation = none
+	}
+	return late, err
 }

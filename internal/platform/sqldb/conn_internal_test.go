@@ -195,5 +195,10 @@ func TestLateCommitIsUnknown(t *testing.T) {
 		if Classify(err) != want || errors.Is(err, context.DeadlineExceeded) || conn.IsValid() {
 			t.Errorf("%v: %v; valid: %v", answer, err, conn.IsValid())
 		}
+		conn, _ = connected(t, fakeHosts(func() {}))
+		conn.serverSession.(*fakeSession).answer = answer
+		if err := (serverTx{conn, time.Now().Add(-endGrace)}).Rollback(); err == nil || conn.IsValid() {
+			t.Errorf("ROLLBACK, %v: %v; valid: %v", answer, err, conn.IsValid())
+		}
 	}
 }

@@ -178,7 +178,7 @@ func explained(err error, secure bool) error {
 		hint = "check the name of the host"
 	case errors.Is(err, mysqldriver.ErrNoTLS), strings.HasSuffix(err.Error(), "server refused TLS connection"):
 		hint = withoutTLS
-	case network && failed.Timeout():
+	case network && !name && failed.Timeout():
 		hint = noAnswer
 	case answered, network, setting, hint != "", errors.Is(err, context.Canceled):
 	case secure: // the driver drops the alert

@@ -325,9 +325,14 @@ func TestErrorsOfSQLite(t *testing.T) {
 		"full":           {13, sqldb.Full, func() error { return exec(open(file, "_pragma=max_page_count(1)"), "CREATE TABLE large (n)") }},
 		"no such folder": {14, sqldb.Starting, func() error { return exec(open(filepath.Join(t.TempDir(), "no", "file.db"), ""), "SELECT 1") }},
 		"interrupted": {9, sqldb.Lost, func() error {
+			conn, err := db.Conn(t.Context())
+			if err != nil {
+				return err
+			}
+			defer conn.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // long before the last row
 			defer cancel()
-			_, err := db.ExecContext(ctx, "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 1000000000) SELECT COUNT(*) FROM r")
+			_, err = conn.ExecContext(ctx, "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r LIMIT 1000000000) SELECT COUNT(*) FROM r")
 			return err
 		}},
 		"a busy file": {5, sqldb.Conflict, func() error {

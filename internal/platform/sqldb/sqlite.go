@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -115,13 +116,18 @@ func openSQLite(file string, access Access) (*Database, error) {
 	return &Database{Engine: SQLite(), Address: "sqlite:" + file, Usual: c, Single: c, Unhurried: c, Room: c.room}, nil
 }
 
-// ErrNoRoom means that the disk of a SQLite file is full, or that the user may not write there. The error is of class [Full].
-var ErrNoRoom = errors.New("no room for another file in the folder of the database")
+// ErrNoRoom means that no file can be written in the folder of a SQLite file: the disk is full, or the user may not write there. The
+// error is of class [Full].
+var ErrNoRoom = errors.New("no file can be written in the folder of the database")
 
 // room writes a small file next to that of the database, and deletes it.
 func (c sqliteConnector) room() error {
-	name := c.file + "-room"
-	err := os.WriteFile(name, make([]byte, 64<<10), 0o600)
+	file, err := filepath.EvalSymlinks(c.file) // as SQLite does for its own other files
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrNoRoom, err)
+	}
+	name := file + "-room"
+	err = os.WriteFile(name, make([]byte, 64<<10), 0o600)
 	if gone := os.Remove(name); err == nil && !errors.Is(gone, fs.ErrNotExist) { // another instance asks as well
 		err = gone
 	}

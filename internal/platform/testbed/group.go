@@ -89,7 +89,9 @@ func (g *Group) Whole(ctx context.Context) error {
 func (g *Group) Primary(ctx context.Context) (*MariaDB, error) {
 	var refused error
 	for _, m := range g.nodes {
-		addr, err := m.ask(ctx, "SELECT CONCAT(MEMBER_HOST, ':', MEMBER_PORT) FROM performance_schema.replication_group_members WHERE MEMBER_ROLE = 'PRIMARY'")
+		soon, cancel := context.WithTimeout(ctx, attemptTimeout) // a server may be paused
+		addr, err := m.ask(soon, "SELECT CONCAT(MEMBER_HOST, ':', MEMBER_PORT) FROM performance_schema.replication_group_members WHERE MEMBER_ROLE = 'PRIMARY'")
+		cancel()
 		at := slices.IndexFunc(g.nodes, func(n *MariaDB) bool { return n.addr == addr })
 		if err == nil && at >= 0 {
 			return g.nodes[at], nil

@@ -74,7 +74,12 @@ func TestClockOfTheDatabaseIsSetBack(t *testing.T) {
 // shortened fails the test unless s shortens n waits.
 func shortened(t *testing.T, s *sqlstore.Store, n int64) {
 	t.Helper()
-	got, err := insist(t.Context(), func() (int64, error) { return s.ShortenWaits(t.Context(), nil, time.Hour) })
+	var got int64
+	_, err := insist(t.Context(), func() (any, error) {
+		some, err := s.ShortenWaits(t.Context(), nil, time.Hour)
+		got += some
+		return nil, err
+	})
 	if err != nil || got != n {
 		t.Errorf("%d waits are shortened, %v; want %d", got, err, n)
 	}
