@@ -208,8 +208,10 @@ type serverTx struct {
 // say that nothing was sent. The server may be well, so other connections to it stay.
 func (t serverTx) Commit() error {
 	late, err := t.end("COMMIT")
-	if _, answered := classify(err); late && !answered {
-		err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
+	if late {
+		if _, answered := classify(err); !answered {
+			err = fmt.Errorf("no answer to COMMIT in time: %w", io.ErrUnexpectedEOF)
+		}
 	}
 	return err
 }
