@@ -13,7 +13,7 @@ import (
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
 
-// In a Redis Cluster each node has its role, and each master is examined. A replica that is away is a warning, and a master that evicts
+// In a Redis Cluster each node has its role, and each master is examined. A replica that does not respond is a warning, and a master that evicts
 // fails. docs/how-to/troubleshoot.md has lines of both.
 func TestDoctorOnRedisCluster(t *testing.T) {
 	t.Parallel()

@@ -200,7 +200,7 @@ func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
 	if is["log_bin"] == "ON" && is["binlog_format"] == "STATEMENT" {
 		return nil, settingError("the server has binlog_format=STATEMENT, and so refuses to write: set binlog_format=ROW")
 	}
-	if is["group_replication_single_primary_mode"] == "OFF" { // row locks of one member hold nobody back at another
+	if is["group_replication_single_primary_mode"] == "OFF" { // a row lock of one member does not block another
 		return nil, settingError("Group Replication has several primaries, which would sell a unit twice: SELECT group_replication_switch_to_single_primary_mode()")
 	}
 	switch {
