@@ -29,13 +29,13 @@ func (s *Store) ShortenWaits(ctx context.Context, hold func(context.Context, tim
 				some, err = s.shorten(tx, status, ttl)
 				return err
 			})
-			if err != nil || some == 0 {
+			if err != nil {
+				return n, err
+			}
+			if some == 0 {
 				break
 			}
 			n += int64(some)
-		}
-		if err != nil {
-			return n, err
 		}
 	}
 	return n, nil

@@ -30,7 +30,11 @@ func TestFullDiskRefusesAtOnce(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s := open(t, "sqlite:"+filepath.Join(disk, "full.db"), "one")
+	link := filepath.Join(t.TempDir(), "shop.db") // in a folder that is not full
+	if err := os.Symlink(filepath.Join(disk, "full.db"), link); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, "sqlite:"+link, "one")
 	create(t, s, "a", "conditional", 10)
 	placed := place(t, s, time.Hour, "a")
 	filler := filepath.Join(disk, "filler")

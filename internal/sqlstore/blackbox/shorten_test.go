@@ -42,7 +42,15 @@ func TestClockOfTheDatabaseIsSetBack(t *testing.T) {
 			}
 			return o
 		}
+		late := enqueue(t, s, "a", time.Minute)
 		back(24 * time.Hour)
+		late, err := dequeue(t, s, late) // so it was queued before, and placed afterwards
+		if err == nil {
+			_, _, err = s.Extend(ctx, order.Target{ID: late.ID}, 3*time.Hour, 4*time.Hour)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		another, long := place(t, s, time.Hour, "a"), place(t, s, 72*time.Hour, "a")
 		back(20 * time.Second)
 		kept := []order.Order{read(another.ID), read(long.ID), read(paid.ID)}
@@ -51,12 +59,15 @@ func TestClockOfTheDatabaseIsSetBack(t *testing.T) {
 		if n, err := s.ShortenWaits(ctx, func(context.Context, timeout.Tx) error { return refused }, time.Hour); n != 0 || !errors.Is(err, refused) {
 			t.Errorf("without the lead: %d, %v", n, err)
 		}
-		shortened(t, s, 2)
+		shortened(t, s, 3)
 		for _, was := range []order.Order{pending, queued} {
 			o := read(was.ID)
 			if o.ExpiresAt.Sub(o.CreatedAt) != was.ExpiresAt.Sub(was.CreatedAt) || o.CreatedAt.Before(was.CreatedAt) || o.CreatedAt.After(place(t, s, time.Hour, "a").CreatedAt) {
 				t.Errorf("%s: from %v to %v, placed at %v", was.Status, o.CreatedAt, o.ExpiresAt, was.CreatedAt)
 			}
+		}
+		if o := read(late.ID); o.ExpiresAt.Sub(o.CreatedAt) != time.Hour || o.Status != order.Pending {
+			t.Errorf("queued before and placed afterwards: %s, from %v to %v", o.Status, o.CreatedAt, o.ExpiresAt)
 		}
 		scheduled(t, q, read(pending.ID))
 		if row, err := q.Get(ctx, order.PlaceTimer, queued.ID); err != nil || row.Due.After(time.Now().Add(time.Second)) {

@@ -24,7 +24,7 @@ type leaderTask func(ctx context.Context, hold func(context.Context, timeout.Tx)
 
 // purgeIdempotencyKeys returns what deletes old answers while the instance leads, until its context ends.
 func purgeIdempotencyKeys(store *sqlstore.Store, age time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
-	return purging("purge of idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store, age))
+	return repeated("purge of idempotency keys", time.Minute, slog.LevelDebug, lead, log, answersOf(store, age))
 }
 
 func answersOf(store *sqlstore.Store, age time.Duration) leaderTask {
@@ -38,7 +38,7 @@ func purgeOrders(store *sqlstore.Store, retention, every time.Duration, lead *le
 	if retention == 0 {
 		return func(context.Context) error { return nil }
 	}
-	return purging("purge of orders", every, slog.LevelInfo, lead, log, ordersOf(store, retention))
+	return repeated("purge of orders", every, slog.LevelInfo, lead, log, ordersOf(store, retention))
 }
 
 func ordersOf(store *sqlstore.Store, retention time.Duration) leaderTask {
@@ -49,7 +49,7 @@ func ordersOf(store *sqlstore.Store, retention time.Duration) leaderTask {
 
 // shortenWaits returns what ends waits that are longer than they may be, as the clock of the database was set back.
 func shortenWaits(store *sqlstore.Store, ttl func() time.Duration, lead *leadership, log *slog.Logger) func(context.Context) error {
-	return purging("search for orders of the future", time.Minute, slog.LevelDebug, lead, log, func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
+	return repeated("end of waits that are too long", time.Minute, slog.LevelDebug, lead, log, func(ctx context.Context, hold func(context.Context, timeout.Tx) error) (int64, error) {
 		n, err := store.ShortenWaits(ctx, hold, ttl())
 		if n > 0 {
 			log.WarnContext(ctx, "the clock of the database was set back; the time of open orders begins again", slog.Int64("orders", n))
@@ -58,9 +58,9 @@ func shortenWaits(store *sqlstore.Store, ttl func() time.Duration, lead *leaders
 	})
 }
 
-// purging returns what changes the database about every so often while the instance leads, and for five times as long at most. It logs each time,
+// repeated returns what changes the database about every so often while the instance leads, and for five times as long at most. It logs each time,
 // with the number of rows, at level.
-func purging(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p leaderTask) func(context.Context) error {
+func repeated(what string, every time.Duration, level slog.Level, lead *leadership, log *slog.Logger, p leaderTask) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for backoff.Sleep(ctx, every/2+rand.N(every)) {
 			n, leads, err := onceAsLeader(ctx, lead, 5*every, p)
