@@ -67,7 +67,7 @@ type level struct {
 }
 
 func newTransaction(s *Store, batches []*order.Batch, wait time.Duration) *transaction {
-	t := &transaction{Store: s, wait: wait, together: wait > 0 && (len(batches) > 1 || len(batches[0].Claims) > 1)}
+	t := &transaction{Store: s, wait: wait, together: wait > 0 && (len(batches) > 1 || len(batches[0].Claims) > 1 || s.engine.EndsReadsOnly)}
 	latest := make(map[idempotency.Scope]*request)
 	for _, b := range batches {
 		of := &batch{Batch: b}

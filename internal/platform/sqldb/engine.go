@@ -67,6 +67,7 @@ type Facts struct {
 	RowValues            bool // conditions on several columns in parentheses use an index
 	LocksAsStored        bool // a statement locks rows as it finds them; only a locking read with an order locks them in that order
 	LocksPassInserts     bool // a locking read does not wait for rows that others have inserted and not committed
+	EndsReadsOnly        bool // Within has no effect on an UPDATE or INSERT
 
 	Connections int           // default size of a pool
 	InsertRows  int           // in one INSERT

@@ -8,7 +8,7 @@ import (
 // MariaDB is the engine of MariaDB 10.6 and later. It has the tables, migrations and errors of [MySQL].
 func MariaDB() *Engine {
 	e := MySQL()
-	e.Name, e.Idle = "mariadb", time.Minute
+	e.Name, e.Idle, e.EndsReadsOnly = "mariadb", time.Minute, false
 	e.ShareFree = " LOCK IN SHARE MODE SKIP LOCKED"
 	e.Within = func(query string, d time.Duration) string {
 		return fmt.Sprintf("SET STATEMENT max_statement_time = %.3f FOR %s", max(0.001, d.Seconds()), query)

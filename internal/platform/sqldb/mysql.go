@@ -31,7 +31,7 @@ func MySQL() *Engine {
 	return &Engine{
 		Name: "mysql", Dialect: "mysql",
 		Facts: Facts{
-			Scripts: true, LocksReachAllWriters: true, Connections: 32, InsertRows: 200,
+			Scripts: true, LocksReachAllWriters: true, EndsReadsOnly: true, Connections: 32, InsertRows: 200,
 			Idle: maxIdle / 2, // the only limit for an idle transaction ends sessions without one too
 		},
 		Now: now, Millis: "(" + now + ") DIV 1000",
