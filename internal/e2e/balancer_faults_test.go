@@ -152,7 +152,7 @@ func TestBalancerKeepsInstancesWhoseDatabaseStalls(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	var database sync.RWMutex
-	s.flags = append(s.flags, "--database", testbedtest.Relay(t, s.database, func() {
+	s.flags = append(s.flags, "--database", testbedtest.Relay(t, s.database, func([]byte) {
 		database.RLock()
 		defer database.RUnlock()
 	}))

@@ -19,7 +19,7 @@ import (
 // distant returns the URL of a proxy that delays all data that is sent to the database.
 func distant(t *testing.T, database string, delay time.Duration) string {
 	t.Helper()
-	return testbedtest.Relay(t, database, func() { <-time.After(delay) })
+	return testbedtest.Relay(t, database, func([]byte) { <-time.After(delay) })
 }
 
 // metric returns a metric of an instance, or 0 if it has none with that name.

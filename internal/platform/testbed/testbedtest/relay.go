@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Relay returns the URL of a server behind a relay, which calls before whenever a client has sent something, and passes it on then.
-func Relay(t testing.TB, rawURL string, before func()) string {
+// Relay returns the URL of a server behind a relay, which calls before with whatever a client has sent, and passes it on then.
+func Relay(t testing.TB, rawURL string, before func(sent []byte)) string {
 	t.Helper()
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -43,7 +43,7 @@ func Relay(t testing.TB, rawURL string, before func()) string {
 				for {
 					n, err := near.Read(buffer)
 					if n > 0 {
-						before()
+						before(buffer[:n])
 					}
 					if _, failed := far.Write(buffer[:n]); err != nil || failed != nil {
 						return
