@@ -3,6 +3,7 @@ package sqldb_test
 import (
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"strings"
 	"testing"
 
@@ -15,9 +16,13 @@ import (
 func TestDatabaseThatDemandsTLS(t *testing.T) {
 	t.Parallel()
 	c, other := testbedtest.NewCertificates(t), testbedtest.NewCertificates(t)
-	noTLS := "switch TLS on in the server"
-	if onMySQL(t) { // it has TLS, with a certificate of its own
+	noTLS, name, has := "switch TLS on in the server", "", ""
+	err := testbedtest.OpenSQL(t, testbedtest.Database(t)).QueryRowContext(t.Context(), "SHOW VARIABLES LIKE 'have_ssl'").Scan(&name, &has)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), has == "YES": // MySQL, and MariaDB from 11.4 on, have TLS with a certificate of their own
 		noTLS = "failed to verify certificate"
+	case err != nil:
+		t.Fatal(err)
 	}
 	for _, e := range []struct{ scheme, server, cipher, without, noTLS string }{
 		{"mysql://", testbedtest.SecureMariaDB(t, c), "SHOW STATUS LIKE 'Ssl_cipher'", testbedtest.Database(t), noTLS},
