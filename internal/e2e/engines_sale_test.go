@@ -236,11 +236,11 @@ func (s *midSale) insist(ctx context.Context, i int, method, path, body string, 
 	}
 }
 
-// buysAllOfFew buys all units of each SKU with few at once, but for those that are paid: it can when the others have come back.
-func (s *midSale) buysAllOfFew(t *testing.T) {
+// buysAllOfFew buys all units of each SKU with few at once, but for those that are paid and not lost: it can when the others have come back.
+func (s *midSale) buysAllOfFew(t *testing.T, lost []receipt) {
 	t.Helper()
 	for _, sku := range s.allFew() {
-		left := few - countIf(slices.Collect(maps.Values(s.orders)), func(r receipt) bool { return r.sku == sku && r.paid })
+		left := few - countIf(slices.Collect(maps.Values(s.orders)), func(r receipt) bool { return r.sku == sku && r.paid && !slices.Contains(lost, r) })
 		body := fmt.Sprintf(`{"customer_id":"all","items":[{"sku":%q,"quantity":%d}]}`, inShard(s.shard, sku), left)
 		testbedtest.Eventually(t, "all units are bought: "+sku, func() bool {
 			return left == 0 || ask(t.Context(), s.client, http.MethodPost, s.fleet[0].url+"/api/v1/orders", body).status == http.StatusCreated

@@ -81,7 +81,7 @@ func TestSaleOnTwoShardsOfVitess(t *testing.T) {
 		if lost := s.holds(t, url, url); len(lost) > 0 {
 			t.Errorf("%s: %d acknowledged orders are lost, such as %v", shards[i], len(lost), lost[0])
 		}
-		s.buysAllOfFew(t)
+		s.buysAllOfFew(t, nil)
 		page[i] = fmt.Sprintf("| %s | %d | 0 | %s", shards[i], len(s.orders), page[i])
 		for _, gap := range gaps[i] {
 			page[i] += fmt.Sprintf(" %.1f |", gap.Seconds())
