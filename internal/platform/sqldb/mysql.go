@@ -82,11 +82,12 @@ var mysqlClasses = map[uint16]Class{
 	1969: Late, 3024: Late, // max_statement_time of MariaDB, max_execution_time of MySQL
 	1290: ReadOnly, 1792: ReadOnly, 1836: ReadOnly, // the server, its transactions, MySQL's server
 	1040: Starting, 1203: Starting, 1226: Starting, // too many sessions
-	1047: Starting, // a node of Galera that is not in step
+	1047: Starting,                                 // a node of Galera that is not in step
+	3781: Starting, 3782: Starting, 3783: Starting, // a new primary of a group applies what it had not yet
 	1053: Stopping,
 	1180: Lost, 1317: Lost, 1927: Lost, 4031: Lost, // COMMIT failed, the statement or session was killed, or idle
-	3100: Lost,                                     // a member of a group leaves it at COMMIT, and the others may have the transaction
-	1105: Lost, 1815: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
+	3100: Lost,                                                 // a member of a group leaves it at COMMIT, and the others may have the transaction
+	1105: Lost, 1815: Lost, 2003: Lost, 2006: Lost, 2013: Lost, // of Vitess: it cannot reach the shard, or has ended the transaction; the shard has lost its server
 }
 
 // mysqlClass returns the class of an error of MariaDB or MySQL, and whether err is one.
