@@ -109,8 +109,8 @@ engines-sql:
 	PATH="$(NEWER)/mysql-9:$(NEWER)/postgresql-17:$$PATH" $(MAKE) soak-group RACE= PACKAGES="$(IN_SQL)" SKIP='SQLite|$(NOT_MYSQL)|/sqlite|/snapshot'
 	PATH="$(NEWER)/mariadb-11.8:$$PATH" $(MAKE) soak-group RACE= PACKAGES="$(IN_SQL)" SKIP='SQLite|PostgreSQL|/sqlite|/postgresql'
 	SHOP_TEST_DATABASE=galera $(MAKE) soak-group RACE= PACKAGES="$(filter-out %/sqldb,$(IN_SQL))" SKIP='SQLite|PostgreSQL|$(NOT_GALERA)|/sqlite|/postgresql|/snapshot'
-engines-redis: export SHOP_TEST_REQUIRE := 1
 # The library that sets a clock is one for the libc of the machine, and newer servers have another.
+engines-redis: export SHOP_TEST_REQUIRE := 1
 engines-redis: SKIP := TestClockOfRedisIsSetBack
 engines-redis:
 	for each in $(NEWER_REDIS); do PATH="$(NEWER)/$$each:$$PATH" \

@@ -241,8 +241,6 @@ func openShop(t *testing.T, all *servers, flags ...string) []*instance {
 		doctor := append([]string{"doctor", "--database", database}, all.flags[i]...)
 		if code, out, stderr := command(t, doctor...); code != 0 {
 			t.Errorf("%q exits with %d:\n%s%s", doctor, code, out, stderr)
-		} else {
-			t.Logf("%q:\n%s", doctor, out)
 		}
 	}
 	return fleet

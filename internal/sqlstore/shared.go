@@ -15,7 +15,7 @@ import (
 
 const (
 	// shortWait and longWait are how long a shared transaction waits, at least and at most, for rows and for keys that others
-	// store. Meanwhile all orders of the instance wait for it.
+	// store. Meanwhile all orders of the instance wait for it. MySQL limits no insertion: there a key has the wait of the session.
 	shortWait, longWait = 40 * time.Millisecond, 200 * time.Millisecond
 
 	// slowWait is the same when the wait was over and no row was locked: the server is slow.

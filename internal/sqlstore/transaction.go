@@ -16,7 +16,7 @@ type transaction struct {
 	batches  []*batch
 	requests []*request    // of all batches, without those that are answered
 	wait     time.Duration // the longest wait for rows and keys; 0: that of a session
-	together bool          // one statement locks the rows of all SKUs
+	together bool          // one statement locks the rows of all SKUs, perhaps of one; an engine may limit the time of no other
 
 	seen    map[string]stock.Level // levels that were read before the transaction, by SKU
 	limited map[string]int64       // limits per customer, by SKU

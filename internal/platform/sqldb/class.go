@@ -35,7 +35,7 @@ const (
 	// The statement has changed nothing, and this connection will never carry it out.
 
 	ReadOnly // the server was demoted to a replica
-	Starting // the server accepts no work now: it has too many sessions, or is not a part of its cluster
+	Starting // the server accepts no work now: it has too many sessions, is not a part of its cluster, or not ready yet
 
 	// The statement may have been carried out.
 
