@@ -23,12 +23,17 @@ import (
 // The error stays as it is: the driver's own option RejectReadOnly would hide it, and drops one connection per refusal. A
 // refusal is never repeated here: the transaction has to begin again.
 //
+// The successor may also have what a demoted server lacks. So a read outside a transaction asks first, in its own round trip,
+// whether the server is read-only by now. Then database/sql reads over a new connection, which does not ask: a single server may be
+// read-only on purpose.
+//
 // If scripts are allowed, a transaction begins with its first statement, in one round trip. The driver checks whether
 // the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that out.
 type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
+	asks    string        // precedes a read, and fails at a server that is read-only; empty for one that ends its connections when it is demoted
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
@@ -68,7 +73,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 				_ = conn.Close()
 				return nil, driver.ErrBadConn
 			}
-			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
+			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation, fresh: true}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		if len(c.hosts) == 1 {
 			return nil, err
@@ -113,6 +118,8 @@ type serverConn struct {
 
 	of         serverConnector
 	generation int64 // or [none]
+	fresh      bool  // it has not been in a pool, and has sent nothing
+	inside     bool  // a transaction
 	pending    bool  // a transaction begins with the next statement
 }
 
@@ -128,6 +135,7 @@ func (c *serverConn) begin(query string) string {
 // sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
 // read-only or accepts no work, or does not answer before ctx ends, the next generation begins.
 func (c *serverConn) sent(ctx context.Context, err error) error {
+	c.fresh = false
 	if err == nil {
 		c.pending = false
 		return nil
@@ -152,6 +160,7 @@ func (c *serverConn) BeginTx(ctx context.Context, options driver.TxOptions) (dri
 	} else {
 		c.pending = true
 	}
+	c.inside = true
 	deadline, _ := ctx.Deadline()
 	return serverTx{c, deadline}, nil
 }
@@ -164,7 +173,15 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 
 // QueryContext implements [driver.QueryerContext].
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
+	asks := c.of.asks != "" && !c.inside && !c.fresh
+	if asks {
+		query = c.of.asks + query
+	}
 	rows, err := c.serverSession.QueryContext(ctx, c.begin(query), args)
+	if asks && readOnly(err) {
+		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
+		return nil, driver.ErrBadConn
+	}
 	if err = c.sent(ctx, err); err == nil && c.of.left(c.generation) {
 		return nil, errors.Join(errLeft, rows.Close())
 	}
@@ -189,6 +206,7 @@ func (c *serverConn) IsValid() bool {
 
 // ResetSession implements [driver.SessionResetter]: database/sql calls it when a connection leaves the pool.
 func (c *serverConn) ResetSession(ctx context.Context) error {
+	c.fresh = false
 	if c.generation != c.of.latest.Load() {
 		return driver.ErrBadConn
 	}
@@ -225,6 +243,7 @@ func (t serverTx) Rollback() error {
 // end ends the transaction, whatever became of its own context. If that fails late, perhaps before the statement was sent, no other work
 // gets the connection.
 func (t serverTx) end(statement string) (late bool, err error) {
+	t.conn.inside = false
 	if t.conn.pending {
 		t.conn.pending = false
 		return false, nil // nothing was sent

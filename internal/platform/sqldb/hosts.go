@@ -22,12 +22,12 @@ import (
 // hostTimeout is how long a host of several, and one of PostgreSQL, has to accept a connection. One of MySQL has as long to accept its packets.
 const hostTimeout = 2 * time.Second
 
-// The settings of a session of several hosts include this variable, which a read-only server refuses with error 1242: a
-// subquery with two rows. So the question costs no round trip. Some versions have words for the values of read_only.
+// The settings of a session of several hosts include this variable, and a read may. A read-only server refuses it with error 1690: a
+// number that is too large. So the question costs no round trip. Some versions have words for the values of read_only.
 const (
 	mayWrite     = "@may_write"
-	mayWriteOnce = "(SELECT 1 UNION SELECT IF(CONCAT(@@read_only) IN ('0', 'OFF'), 1, 2))"
-	twoRows      = 1242
+	mayWriteOnce = "18446744073709551615 + IF(CONCAT(@@read_only) IN ('0', 'OFF'), 0, 1)"
+	outOfRange   = 1690
 )
 
 // host is a server of those in a URL.
@@ -47,13 +47,19 @@ func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	conn, err := h.Connect(limited)
-	if e, ok := errors.AsType[*mysqldriver.MySQLError](err); ok && e.Number == twoRows {
+	if readOnly(err) {
 		return nil, &mysqldriver.MySQLError{Number: 1290, SQLState: [5]byte([]byte("HY000")), Message: "the server is read-only"}
 	}
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // which is not the caller's
 		err = os.ErrDeadlineExceeded
 	}
 	return conn, err
+}
+
+// readOnly reports whether a server has refused [mayWrite], as it is read-only.
+func readOnly(err error) bool {
+	e, ok := errors.AsType[*mysqldriver.MySQLError](err)
+	return ok && e.Number == outOfRange
 }
 
 // parseServers returns what the URL of one or more servers says, and the URL without secrets. No error repeats a part of

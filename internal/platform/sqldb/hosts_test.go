@@ -57,12 +57,7 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 	t.Parallel()
 	a, b := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
 	url := seller(t, a, b)
-	readOnly := func(m *testbed.MariaDB, on int) {
-		t.Helper()
-		if _, err := testbedtest.OpenSQL(t, m.URL()).ExecContext(t.Context(), fmt.Sprint("SET GLOBAL read_only = ", on)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	readOnly := func(m *testbed.MariaDB, on int) { testbedtest.Exec(t, m, fmt.Sprint("SET GLOBAL read_only = ", on)) }
 	readOnly(a, 1)
 	d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
 	if err != nil {
@@ -77,9 +72,16 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 	leadsTo(t, usual, b)
 	leadsTo(t, single, b)
 
+	open, err := single.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer open.Close()
 	readOnly(b, 1)
-	leadsTo(t, usual, b) // an open connection stays, until it is to write
-	if _, err := usual.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); sqldb.Classify(err) != sqldb.ReadOnly {
+	if err := usual.QueryRowContext(t.Context(), "SELECT 1").Scan(new(int)); sqldb.Classify(err) != sqldb.ReadOnly {
+		t.Errorf("a read, which may lack what another host has stored: %v", err)
+	}
+	if _, err := open.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); sqldb.Classify(err) != sqldb.ReadOnly {
 		t.Errorf("a write: %v", err)
 	}
 	_, err = usual.ExecContext(t.Context(), "CREATE TABLE t (n INT)")
@@ -119,6 +121,28 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 	if err == nil || !sqldb.Unreachable(err) || !strings.Contains(err.Error(), "127.0.0.1:1: dial") || !strings.Contains(err.Error(), a.Addr()+": dial") {
 		t.Errorf("both gone: %v", err)
 	}
+}
+
+// What is read behind one address is never what a demoted server has while its successor may have more. A server without a
+// successor is read.
+func TestReadsFollowTheWriterBehindOneAddress(t *testing.T) {
+	t.Parallel()
+	a, b := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
+	seller(t, a, b)
+	proxy := testbedtest.StartProxy(t, a.Addr())
+	d, err := sqldb.Open(t.Context(), "mysql://seller@"+proxy.Addr()+"/shop", sqldb.AccessCreate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := sql.OpenDB(d.Usual)
+	defer pool.Close()
+	leadsTo(t, pool, a)
+	testbedtest.Exec(t, a, "SET GLOBAL read_only = 1")
+	for range 3 {
+		leadsTo(t, pool, a)
+	}
+	proxy.Lead(b.Addr()) // and open connections stay
+	leadsTo(t, pool, b)
 }
 
 func leadsTo(t *testing.T, pool *sql.DB, to *testbed.MariaDB) {

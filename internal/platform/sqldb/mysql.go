@@ -258,7 +258,11 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{hosts, generation, config.MultiStatements, opening[config]}
+		asks := ""
+		if config.MultiStatements {
+			asks = "SET " + mayWrite + " = " + mayWriteOnce + "; "
+		}
+		*to = serverConnector{hosts, generation, config.MultiStatements, asks, opening[config]}
 	}
 	return d, nil
 }

@@ -101,7 +101,7 @@ func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
 	}
 	generation := new(atomic.Int64)
 	connector := func(timeout time.Duration, params map[string]string) serverConnector {
-		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, nil}
+		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, "", nil}
 	}
 	single, slow := connector(postgresTimeout, postgresSession()), postgresSession()
 	usual := single

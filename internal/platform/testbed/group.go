@@ -37,7 +37,7 @@ func StartGroup(ctx context.Context, programs string, statements ...string) (*Gr
 			"server_id": fmt.Sprint(i + 1), "gtid_mode": "ON", "enforce_gtid_consistency": "ON", "report_host": network.machines[i].addr,
 			"plugin_load_add": "group_replication.so", of + "group_name": "5d1b9a51-52a4-4ba0-b1c4-0f4ed3ca7a4a", of + "start_on_boot": "OFF",
 			of + "local_address": addresses[i], of + "group_seeds": strings.Join(addresses, ","), of + "recovery_get_public_key": "ON",
-			of + "consistency": "BEFORE_ON_PRIMARY_FAILOVER", of + "unreachable_majority_timeout": "10", of + "ip_allowlist": networkRange,
+			of + "consistency": "BEFORE_ON_PRIMARY_FAILOVER", of + "unreachable_majority_timeout": "3", of + "ip_allowlist": networkRange,
 		}})
 		if err != nil {
 			return nil, errors.Join(err, g.Close())
