@@ -24,6 +24,11 @@ const (
 	drainEvery = 10 * time.Second
 	drainFor   = 500 * time.Millisecond
 
+	// With the fewest in flight these are the times. A service that works on one at a time loses nothing by it, and one that works on
+	// many has become slower: its latency alone is known no more.
+	drainFewestEvery = time.Second
+	drainFewestFor   = 2 * time.Second
+
 	// A burst after a calm finds places for as many orders as a service that works on one at a time serves within burst, and for
 	// leastBurst at least: nothing is known of how many are served at once.
 	burst      = time.Second
@@ -47,6 +52,7 @@ type overload struct {
 	limit    float64
 	latency  time.Duration // mean of the latest orders
 	alone    time.Duration // mean of the latest orders that began alone; 0: unknown
+	last     time.Duration // of the latest order that began alone
 	inFlight int           // without those that are blocked
 	firsts   int           // of them, those that were the first of their SKUs
 	idle     time.Time     // when inFlight became 0
@@ -77,8 +83,11 @@ func (o *overload) enter(first bool, most int) *flight {
 	if o.inFlight == 0 {
 		o.idle = now
 	}
-	room := int(o.limit)
-	if late := now.Sub(o.drained) - drainEvery; late > drainFor {
+	room, every, patience := int(o.limit), drainEvery, drainFor
+	if room <= fewest {
+		every, patience = drainFewestEvery, drainFewestFor
+	}
+	if late := now.Sub(o.drained) - every; late > patience {
 		o.drained = now
 	} else if late > 0 && o.refusals > 0 {
 		room = 1
@@ -206,8 +215,10 @@ func (f *flight) answered(err error) {
 	case o.alone == 0:
 		o.alone = took
 		o.limit = min(o.limit, o.calm())
+	case min(took, o.last) > 2*o.alone: // the service has become slower
+		o.alone, o.last = min(took, o.last), took
 	default: // one that took very long counts for little, and is soon forgotten
-		o.alone = min(o.alone+(min(took, 2*o.alone)-o.alone)/4, 2*took)
+		o.alone, o.last = min(o.alone+(min(took, 2*o.alone)-o.alone)/4, 2*took), took
 	}
 	factor := float64(gain)
 	if f.shares {

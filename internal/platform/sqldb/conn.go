@@ -33,7 +33,7 @@ type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
-	asks    string        // precedes a read, and fails at a server that is read-only; empty for one that ends its connections when it is demoted
+	asks    string        // precedes a read, and fails at a server that is read-only; empty where no connection leads to one that was demoted
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 

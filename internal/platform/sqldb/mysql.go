@@ -259,7 +259,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
 		asks := ""
-		if config.MultiStatements {
+		if config.MultiStatements && engine.Shard == "" { // vtgate leads each statement to the primary
 			asks = "SET " + mayWrite + " = " + mayWriteOnce + "; "
 		}
 		*to = serverConnector{hosts, generation, config.MultiStatements, asks, opening[config]}
