@@ -170,7 +170,7 @@ func acceptedAreQuick(t *testing.T, strategy string, hands int, delay time.Durat
 	peak := c.steadily(t.Context(), hands, seconds(2, 10))
 	total += c.reset()
 
-	rate, goodput := min(10*peak, 800), 0.0 // the customers are on the same machine, which a flood of refusals would keep busy
+	rate, goodput := min(10*peak, float64(testbedtest.Size(800, 1200))), 0.0 // the customers are on the same machine, which a flood of refusals would keep busy
 	c.regardless(t.Context(), rate, time.Second)
 	total += c.reset()
 	var inUse []float64
