@@ -238,6 +238,7 @@ func TestSlowerDatabaseIsNoOverload(t *testing.T) {
 	quick := rate(time.Second, 10*time.Second)
 	delay.Store(int64(100 * time.Millisecond))
 	changed := rate(30*time.Second, 20*time.Second)
+	shop.kill()
 	shop = spawn(t, "--database", database)
 	c.steadily(t.Context(), 1, 3*time.Second)
 	always := rate(10*time.Second, 20*time.Second)

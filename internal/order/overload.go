@@ -20,14 +20,13 @@ const (
 	// would never admit more of them.
 	sharedGain = 3
 
-	// drainEvery is how long an overloaded service does without an order that is alone. Then it waits for one, for drainFor at most.
-	drainEvery = 10 * time.Second
-	drainFor   = 500 * time.Millisecond
-
-	// With the fewest in flight these are the times. A service that works on one at a time loses nothing by it, and one that works on
-	// many has become slower: its latency alone is known no more.
+	// drainEvery is how long an overloaded service does without an order that is alone. Then it waits for one, for twice the latency, and at
+	// least for drainFor. With the fewest in flight it looks more often: if it works on many at once, it has become slower, and its latency
+	// alone is known no more.
+	drainEvery       = 10 * time.Second
 	drainFewestEvery = time.Second
-	drainFewestFor   = 2 * time.Second
+	drainFor         = 500 * time.Millisecond
+	longestDrain     = 2 * time.Second
 
 	// A burst after a calm finds places for as many orders as a service that works on one at a time serves within burst, and for
 	// leastBurst at least: nothing is known of how many are served at once.
@@ -83,12 +82,12 @@ func (o *overload) enter(first bool, most int) *flight {
 	if o.inFlight == 0 {
 		o.idle = now
 	}
-	room, every, patience := int(o.limit), drainEvery, drainFor
-	if room <= fewest {
-		every, patience = drainFewestEvery, drainFewestFor
+	room, every := int(o.limit), drainEvery
+	if room <= fewest && most > fewest {
+		every = drainFewestEvery
 	}
-	if late := now.Sub(o.drained) - every; late > patience {
-		o.drained = now
+	if late := now.Sub(o.drained) - every; late > min(max(drainFor, 2*o.latency), longestDrain) {
+		o.drained, o.refusals = now, 0
 	} else if late > 0 && o.refusals > 0 {
 		room = 1
 	}

@@ -116,7 +116,7 @@ func TestOverloadRefusesEarly(t *testing.T) {
 // one by one: it places nearly all, although each takes twice as long as alone. So it does soon after it has become slower.
 func TestSharedWorkIsNoOverload(t *testing.T) {
 	t.Parallel()
-	for slower, want := range map[time.Duration]int{1: 9900, 30: 9900, 200: 9400} { // a drain in vain refuses for drainFor of drainEvery
+	for slower, want := range map[time.Duration]int{1: 9900, 30: 9900, 200: 9400} { // a drain in vain refuses for a part of the time
 		synctest.Test(t, func(t *testing.T) {
 			var work atomic.Int64
 			latency := 10 * time.Millisecond
@@ -153,7 +153,7 @@ func TestSharedWorkIsNoOverload(t *testing.T) {
 			latency *= slower
 			work.Store(int64(latency))
 			o.limit = fewest
-			load(latency/10, int((30*time.Second+20*latency)/(latency/10)))
+			load(latency/10, int((2*time.Minute+20*latency)/(latency/10)))
 			if placed := load(latency/10, 10000); placed < want {
 				t.Errorf("%d times slower: %d of 10,000 are placed, and %d may be in flight", slower, placed, o.usable(permitted))
 			}

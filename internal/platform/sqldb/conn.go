@@ -24,8 +24,8 @@ import (
 // refusal is never repeated here: the transaction has to begin again.
 //
 // The successor may also have what a demoted server lacks. So a read outside a transaction asks first, in its own round trip,
-// whether the server is read-only by now. Then database/sql reads over a new connection, which does not ask: a single server may be
-// read-only on purpose.
+// whether the server has become read-only. Then database/sql reads over a new connection. A single server may be read-only on
+// purpose: what opens then reads there.
 //
 // If scripts are allowed, a transaction begins with its first statement, in one round trip. The driver checks whether
 // the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that out.
@@ -33,7 +33,7 @@ type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
-	asks    string        // precedes a read, and fails at a server that is read-only; empty where no connection leads to one that was demoted
+	asks    string        // precedes a read, and fails at a server that has become read-only; empty where no connection leads to one that was demoted
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
@@ -73,7 +73,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 				_ = conn.Close()
 				return nil, driver.ErrBadConn
 			}
-			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation, fresh: true}, nil //nolint:errcheck,forcetypeassert // it has all methods
+			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		if len(c.hosts) == 1 {
 			return nil, err
@@ -118,7 +118,6 @@ type serverConn struct {
 
 	of         serverConnector
 	generation int64 // or [none]
-	fresh      bool  // it has not been in a pool, and has sent nothing
 	inside     bool  // a transaction
 	pending    bool  // a transaction begins with the next statement
 }
@@ -135,7 +134,6 @@ func (c *serverConn) begin(query string) string {
 // sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
 // read-only or accepts no work, or does not answer before ctx ends, the next generation begins.
 func (c *serverConn) sent(ctx context.Context, err error) error {
-	c.fresh = false
 	if err == nil {
 		c.pending = false
 		return nil
@@ -173,7 +171,7 @@ func (c *serverConn) ExecContext(ctx context.Context, query string, args []drive
 
 // QueryContext implements [driver.QueryerContext].
 func (c *serverConn) QueryContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Rows, error) {
-	asks := c.of.asks != "" && !c.inside && !c.fresh
+	asks := c.of.asks != "" && !c.inside
 	if asks {
 		query = c.of.asks + query
 	}
@@ -206,7 +204,6 @@ func (c *serverConn) IsValid() bool {
 
 // ResetSession implements [driver.SessionResetter]: database/sql calls it when a connection leaves the pool.
 func (c *serverConn) ResetSession(ctx context.Context) error {
-	c.fresh = false
 	if c.generation != c.of.latest.Load() {
 		return driver.ErrBadConn
 	}

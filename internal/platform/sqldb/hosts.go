@@ -26,7 +26,8 @@ const hostTimeout = 2 * time.Second
 // number that is too large. So the question costs no round trip. Some versions have words for the values of read_only.
 const (
 	mayWrite     = "@may_write"
-	mayWriteOnce = "18446744073709551615 + IF(CONCAT(@@read_only) IN ('0', 'OFF'), 0, 1)"
+	mayWriteOnce = "18446744073709551615 + IF(CONCAT(@@read_only) IN ('0', 'OFF') OR " + wasReadOnly + ", 0, 1)"
+	wasReadOnly  = "@was_read_only" // when its session began; unknown, which is no, of several hosts
 	outOfRange   = 1690
 )
 

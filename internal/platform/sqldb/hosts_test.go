@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,7 +73,9 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 	leadsTo(t, usual, b)
 	leadsTo(t, single, b)
 
-	open, err := single.Conn(t.Context())
+	other := sql.OpenDB(d.Unhurried) // whose connections wait for a response without a limit of their own
+	defer other.Close()
+	open, err := other.Conn(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,8 +101,6 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	readOnly(b, 0)
-	other := sql.OpenDB(d.Unhurried) // whose connections wait for a response without a limit of their own
-	defer other.Close()
 	soon, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if err := other.PingContext(soon); err != nil {
@@ -123,8 +124,8 @@ func TestConnectionsLeadToTheWriter(t *testing.T) {
 	}
 }
 
-// What is read behind one address is never what a demoted server has while its successor may have more. A server without a
-// successor is read.
+// Behind one address, a server that becomes read-only is not read over connections from before, as its successor may have more. One that
+// has no successor is read, by many at once.
 func TestReadsFollowTheWriterBehindOneAddress(t *testing.T) {
 	t.Parallel()
 	a, b := testbedtest.StartMariaDB(t, testbed.MariaDBConfig{}), testbedtest.StartMariaDB(t, testbed.MariaDBConfig{})
@@ -136,13 +137,29 @@ func TestReadsFollowTheWriterBehindOneAddress(t *testing.T) {
 	}
 	pool := sql.OpenDB(d.Usual)
 	defer pool.Close()
-	leadsTo(t, pool, a)
-	testbedtest.Exec(t, a, "SET GLOBAL read_only = 1")
-	for range 3 {
-		leadsTo(t, pool, a)
+	pool.SetMaxOpenConns(8)
+	pool.SetMaxIdleConns(8)
+	all := func(to *testbed.MariaDB) {
+		var readers sync.WaitGroup
+		for range 32 {
+			readers.Go(func() { leadsTo(t, pool, to) })
+		}
+		readers.Wait()
 	}
+	all(a)
+	testbedtest.Exec(t, a, "SET GLOBAL read_only = 1")
+	all(a)
+	all(a)
+	testbedtest.Exec(t, a, "SET GLOBAL read_only = 0")
+	if _, err := pool.ExecContext(t.Context(), "CREATE TABLE t (n INT)"); err != nil {
+		t.Fatal(err)
+	}
+	pool.SetMaxIdleConns(-1) // what opens from here on has begun at a writer
+	pool.SetMaxIdleConns(8)
+	all(a)
+	testbedtest.Exec(t, a, "SET GLOBAL read_only = 1")
 	proxy.Lead(b.Addr()) // and open connections stay
-	leadsTo(t, pool, b)
+	all(b)
 }
 
 func leadsTo(t *testing.T, pool *sql.DB, to *testbed.MariaDB) {

@@ -242,9 +242,15 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
 	if len(hosts) > 1 {
 		c.Params[mayWrite] = mayWriteOnce
+	} else if engine.Shard == "" {
+		c.Params[wasReadOnly] = "CONCAT(@@read_only) NOT IN ('0', 'OFF')"
 	}
 	usual := c.Clone()
 	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
+	asks := make(map[*mysqldriver.Config]string)
+	if engine.Scripts && engine.Shard == "" { // vtgate leads each statement to the primary
+		asks[usual] = "SET " + mayWrite + " = " + mayWriteOnce + "; "
+	}
 	slow := c.Clone()
 	delete(slow.Params, longest)
 	delete(slow.Params, "lock_wait_timeout") // a migration that gives up loses its work
@@ -258,11 +264,7 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		asks := ""
-		if config.MultiStatements && engine.Shard == "" { // vtgate leads each statement to the primary
-			asks = "SET " + mayWrite + " = " + mayWriteOnce + "; "
-		}
-		*to = serverConnector{hosts, generation, config.MultiStatements, asks, opening[config]}
+		*to = serverConnector{hosts, generation, config.MultiStatements, asks[config], opening[config]}
 	}
 	return d, nil
 }
