@@ -176,7 +176,7 @@ func (c *serverConn) QueryContext(ctx context.Context, query string, args []driv
 		query = c.of.asks + query
 	}
 	rows, err := c.serverSession.QueryContext(ctx, c.begin(query), args)
-	if asks && readOnly(err) {
+	if asks && err != nil && readOnly(err) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 		return nil, driver.ErrBadConn
 	}
