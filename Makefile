@@ -43,25 +43,28 @@ GOTEST   = go test $(RACE) -vet=off -count=1 -timeout $(if $(SHOP_TEST_SOAK),3h,
 # Those of internal/e2e start whole services and browsers, three tests at a time: six leave 50 processes waiting for two processors. They come
 # last, with the machine for themselves: some measure what a service does under overload. They run the program as its users have it; make soak
 # adds the race detector.
-.PHONY: test-redislock test-rest test-e2e test-bench test-deployments
+.PHONY: test-redislock test-rest test-e2e test-bench test-deployments test-texts
 test-redislock:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 16 $(if $(SKIP),-skip '$(SKIP)') ./internal/dlock/redislock ./internal/dlock/redissem ./internal/dlock/redistokens ./internal/dlock/redisrw
 test-rest:
-	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 3 -parallel 4 $$(go list ./internal/sqlstore/blackbox ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal/e2e(/orderpath)?$$')
+	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 3 -parallel 4 $$(go list ./internal/sqlstore/blackbox ./... | grep -vE '/redis(lock|sem|tokens|rw)$$|/internal(/e2e(/orderpath)?)?$$')
 test-e2e: RACE :=
 test-e2e:
 	go build ./...
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -p 1 -parallel 3 ./internal/e2e
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
+# Tests of texts and of tools have nothing to race, and start thousands of processes.
+test-texts:
+	go test -vet=off -count=1 ./internal
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 test-deployments:
 	cd deployments && go test -vet=off -count=1 ./...
 
 .PHONY: test
-test: servers ## Run every test against real servers; all but those of internal/e2e with the race detector.
+test: servers ## Run every test against real servers; all but those of internal/e2e and of texts with the race detector.
 	go build $(RACE) ./...
-	{ $(MAKE) test-redislock && nice -n 5 $(MAKE) test-bench test-deployments; } & beside=$$!; \
+	{ $(MAKE) test-redislock && nice -n 5 $(MAKE) test-texts test-bench test-deployments; } & beside=$$!; \
 	nice -n 5 $(MAKE) test-rest; rest=$$?; wait $$beside && exit $$rest
 	$(MAKE) test-e2e
 
@@ -256,4 +259,4 @@ smoke: ## Start the stack, sell on it, and delete it; with RESTART, restart the 
 ci: check lint lint-api slides gen-check test build api-client demo ## Run everything that has to pass before a merge.
 	tools/faults.sh path
 	$(MAKE) loadtest
-ci: CHECKED = ./internal ./internal/dlock ./internal/stock
+ci: CHECKED = ./internal/dlock ./internal/stock
