@@ -214,10 +214,11 @@ func (s *midSale) pay(ctx context.Context, i int, id string) {
 	}
 }
 
-// insist sends a request to one instance after the other while it is refused for now or its outcome is unknown. It returns the last
-// answer, and which instance gave it.
+// insist sends a request to one instance after the other while it is refused for now or its outcome is unknown, for three minutes: each
+// attempt may wait for 10 s, and on a busy machine few orders of a SKU that all want are placed. It returns the last answer, and which
+// instance gave it.
 func (s *midSale) insist(ctx context.Context, i int, method, path, body string, header ...string) (a answer, at int) {
-	for end := time.Now().Add(time.Minute); ; i++ {
+	for end := time.Now().Add(3 * time.Minute); ; i++ {
 		at = i % len(s.fleet)
 		a = ask(ctx, s.client, method, s.fleet[at].url+path, body, header...)
 		again := a.err == nil && (later(a.status, a.body) || strings.Contains(a.body, "/outcome-unknown"))
