@@ -18,8 +18,8 @@ import (
 // when new connections have to lead to its successor: another host, or another server behind the same address. If it
 // refuses to write because it is read-only, or a node that is not in step with its cluster, the next generation begins,
 // and all connections of those before are dropped. What such a connection to another host reads is no result: a server that
-// was paused may answer when it has a successor. If a connection to one of several hosts is lost, the others to it are as
-// doubtful. So a generation begins that leads to the same host first.
+// was paused may answer when it has a successor. If a connection is lost, the others to that host are as doubtful, and idle ones
+// are dropped. So a generation begins that leads to the same host first.
 // The error stays as it is: the driver's own option RejectReadOnly would hide it, and drops one connection per refusal. A
 // refusal is never repeated here: the transaction has to begin again.
 //
@@ -143,8 +143,8 @@ func (c *serverConn) sent(ctx context.Context, err error) error {
 	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 	}
-	if hosts := int64(len(c.of.hosts)); hosts > 1 && ctx.Err() == nil && Is(err, Stopping, Lost) {
-		c.of.latest.CompareAndSwap(c.generation, c.generation+hosts)
+	if ctx.Err() == nil && Is(err, Stopping, Lost) {
+		c.of.latest.CompareAndSwap(c.generation, c.generation+int64(len(c.of.hosts)))
 	}
 	return err
 }

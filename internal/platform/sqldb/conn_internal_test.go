@@ -98,9 +98,9 @@ func TestServerThatWasLeftIsNotBelieved(t *testing.T) {
 	}
 }
 
-// If a connection to one of several hosts is lost, idle ones are not used. New ones lead to the same host first, whose answers count. A caller who waits
-// no longer, and an answer of the server, are no loss.
-func TestLostConnectionIsNoneOfSeveral(t *testing.T) {
+// If a connection is lost, idle ones to its host are not used. New ones lead to the same host first, whose answers count. A caller
+// who waits no longer, and an answer of the server, are no loss.
+func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 	t.Parallel()
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -113,17 +113,20 @@ func TestLostConnectionIsNoneOfSeveral(t *testing.T) {
 		"lost to the caller": {gone, context.DeadlineExceeded, false},
 		"answered":           {t.Context(), errors.ErrUnsupported, false},
 	} {
-		at := fakeHosts(func() {})
-		asked, idle := connected(t, at)
-		asked.serverSession.(*fakeSession).answer = c.answer
-		if _, err := asked.QueryContext(c.ctx, "SELECT 1", nil); !errors.Is(err, c.answer) {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := idle.QueryContext(t.Context(), "SELECT 1", nil); err != nil {
-			t.Errorf("%s: an answer of the same host: %v", name, err)
-		}
-		if err := idle.ResetSession(t.Context()); errors.Is(err, driver.ErrBadConn) != c.lost || at.latest.Load()%3 != 0 {
-			t.Errorf("%s: the idle connection: %v; the host is %d", name, err, at.latest.Load()%3)
+		for _, hosts := range []int64{1, 3} {
+			at := fakeHosts(func() {})
+			at.hosts = at.hosts[:hosts]
+			asked, idle := connected(t, at)
+			asked.serverSession.(*fakeSession).answer = c.answer
+			if _, err := asked.QueryContext(c.ctx, "SELECT 1", nil); !errors.Is(err, c.answer) {
+				t.Errorf("%s, %d hosts: %v", name, hosts, err)
+			}
+			if _, err := idle.QueryContext(t.Context(), "SELECT 1", nil); err != nil {
+				t.Errorf("%s, %d hosts: an answer of the same host: %v", name, hosts, err)
+			}
+			if err := idle.ResetSession(t.Context()); errors.Is(err, driver.ErrBadConn) != c.lost || at.latest.Load()%hosts != 0 {
+				t.Errorf("%s, %d hosts: the idle connection: %v; the host is %d", name, hosts, err, at.latest.Load()%hosts)
+			}
 		}
 	}
 }
