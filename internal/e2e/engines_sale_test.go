@@ -188,11 +188,12 @@ func (s *midSale) buy(ctx context.Context, i int, sku, customer, key string) (id
 
 // read reads an order that another instance has acknowledged.
 func (s *midSale) read(ctx context.Context, i int, id string) {
-	a, _ := s.insist(ctx, i, http.MethodGet, "/api/v1/orders/"+id, "")
+	a, at := s.insist(ctx, i, http.MethodGet, "/api/v1/orders/"+id, "")
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.status != http.StatusOK && !s.gone(a) {
-		s.odd = "an order that another instance has acknowledged: " + a.String()
+		s.odd = fmt.Sprintf("an order that another instance has acknowledged at %s, read at %s at instance %d: %s",
+			s.orders[id].at.Format(time.TimeOnly), time.Now().Format(time.TimeOnly), at%len(s.fleet)+1, a)
 	}
 }
 

@@ -8,15 +8,18 @@ import (
 	"path/filepath"
 )
 
-// Access is what a SQLite file is opened for.
+// Access is what a database is opened for.
 type Access int
 
-// The ways to open a SQLite file.
+// The ways to open a database.
 const (
-	AccessCreate Access = iota // to read and write it; if it does not exist, it is created
+	AccessCreate Access = iota // to read and write it; if a SQLite file does not exist, it is created
 	AccessChange               // to read and write it; it must exist
-	AccessRead                 // to read it; it must exist
+	AccessRead                 // to read it; it must exist, and a single server may be read-only
 )
+
+// needsWriter reports whether a server must not be read-only: its successor may have what it lacks. Of several hosts, one is the writer.
+func (a Access) needsWriter(hosts int) bool { return a != AccessRead || hosts > 1 }
 
 // check returns why SQLite cannot use a file, in the words of the system: SQLite says "out of memory" to all of it. It
 // does not open the file: to close that again would end the locks that this process has on it.

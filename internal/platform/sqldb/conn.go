@@ -24,8 +24,8 @@ import (
 // refusal is never repeated here: the transaction has to begin again.
 //
 // The successor may also have what a demoted server lacks. So a read outside a transaction asks first, in its own round trip,
-// whether the server has become read-only. Then database/sql reads over a new connection. A single server may be read-only on
-// purpose: what opens then reads there.
+// whether the server has become read-only. Then database/sql reads over a new connection, which a read-only server refuses.
+// Only what was opened with [AccessRead] reads at a single server that is read-only.
 //
 // If scripts are allowed, a transaction begins with its first statement, in one round trip. The driver checks whether
 // the server has closed a connection when database/sql takes it from the pool, so BeginTx need not find that out.
@@ -67,7 +67,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	var refused error
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
-		conn, err := at.connect(ctx, len(c.hosts) > 1)
+		conn, err := at.connect(ctx)
 		if err == nil {
 			if c.latest.CompareAndSwap(latest, generation); c.left(generation) {
 				_ = conn.Close()

@@ -188,9 +188,9 @@ func Open(ctx context.Context, url string, access Access) (*Database, error) {
 		}
 		return d, nil
 	case "mysql":
-		return openMySQL(ctx, url)
+		return openMySQL(ctx, url, access)
 	case "postgres":
-		return openPostgres(ctx, url)
+		return openPostgres(ctx, url, access)
 	}
 	return nil, errEngine
 }

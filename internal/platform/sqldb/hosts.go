@@ -19,15 +19,14 @@ import (
 	"example.com/shop/internal/platform/storeurl"
 )
 
-// hostTimeout is how long a host of several, and one of PostgreSQL, has to accept a connection. One of MySQL has as long to accept its packets.
+// hostTimeout is how long a host has to accept a connection.
 const hostTimeout = 2 * time.Second
 
-// The settings of a session of several hosts include this variable, and a read may. A read-only server refuses it with error 1690: a
+// The settings of a session that needs a writer include this variable, and a read may. A read-only server refuses it with error 1690: a
 // number that is too large. So the question costs no round trip. Some versions have words for the values of read_only.
 const (
 	mayWrite     = "@may_write"
-	mayWriteOnce = "18446744073709551615 + IF(CONCAT(@@read_only) IN ('0', 'OFF') OR " + wasReadOnly + ", 0, 1)"
-	wasReadOnly  = "@was_read_only" // when its session began; unknown, which is no, of several hosts
+	mayWriteOnce = "18446744073709551615 + IF(CONCAT(@@read_only) IN ('0', 'OFF'), 0, 1)"
 	outOfRange   = 1690
 )
 
@@ -39,12 +38,8 @@ type host struct {
 	secure  bool // with TLS
 }
 
-// connect opens a connection. If there are several hosts, the time is limited, and a server that is read-only is an error of
-// class [ReadOnly].
-func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
-	if !several {
-		return h.Connect(ctx)
-	}
+// connect opens a connection, in a limited time. If it needs a writer, a server that is read-only is an error of class [ReadOnly].
+func (h host) connect(ctx context.Context) (driver.Conn, error) {
 	limited, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	conn, err := h.Connect(limited)
@@ -149,7 +144,7 @@ func Hosts(ctx context.Context, rawURL string) []Host {
 	var hosts []host
 	if strings.HasPrefix(rawURL, "postgres:") {
 		if configs, addresses, _, err := parsePostgres(rawURL); err == nil {
-			hosts = postgresHosts(configs, addresses, postgresTimeout, nil)
+			hosts = postgresHosts(configs, addresses, true, postgresTimeout, nil)
 		}
 	} else if c, addresses, _, err := parseMySQL(rawURL); err == nil {
 		c.Params = map[string]string{mayWrite: mayWriteOnce}
@@ -169,7 +164,7 @@ func rolesOf(ctx context.Context, hosts []host) []Host {
 	var asked sync.WaitGroup
 	for i, h := range hosts {
 		asked.Go(func() {
-			conn, err := h.connect(ctx, true)
+			conn, err := h.connect(ctx)
 			switch {
 			case err == nil:
 				found[i] = Host{h.address, "writer", conn.Close()}

@@ -209,7 +209,7 @@ func session() map[string]string {
 }
 
 // openMySQL asks the server that rawURL names for its engine.
-func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
+func openMySQL(ctx context.Context, rawURL string, access Access) (*Database, error) {
 	c, addresses, address, err := parseMySQL(rawURL)
 	if err != nil {
 		return nil, err
@@ -240,15 +240,14 @@ func openMySQL(ctx context.Context, rawURL string) (*Database, error) {
 	c.Params[isolation] = "'READ-COMMITTED'"
 	c.Params[longest] = strconv.FormatInt(int64(c.ReadTimeout/unit), 10)
 	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
-	if len(hosts) > 1 {
+	writer := access.needsWriter(len(hosts))
+	if writer {
 		c.Params[mayWrite] = mayWriteOnce
-	} else if engine.Shard == "" {
-		c.Params[wasReadOnly] = "CONCAT(@@read_only) NOT IN ('0', 'OFF')"
 	}
 	usual := c.Clone()
 	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
 	asks := make(map[*mysqldriver.Config]string)
-	if engine.Scripts && engine.Shard == "" { // vtgate leads each statement to the primary
+	if writer && engine.Scripts && engine.Shard == "" { // vtgate leads each statement to the primary
 		asks[usual] = "SET " + mayWrite + " = " + mayWriteOnce + "; "
 	}
 	slow := c.Clone()

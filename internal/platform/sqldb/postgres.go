@@ -94,14 +94,14 @@ func parsePostgres(rawURL string) (hosts []*pgconn.Config, addresses []string, a
 }
 
 // openPostgres connects once to find out whether a server answers. Of several hosts, it asks each that answers whether it fits.
-func openPostgres(ctx context.Context, rawURL string) (*Database, error) {
+func openPostgres(ctx context.Context, rawURL string, access Access) (*Database, error) {
 	configs, addresses, address, err := parsePostgres(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	generation := new(atomic.Int64)
 	connector := func(timeout time.Duration, params map[string]string) serverConnector {
-		return serverConnector{postgresHosts(configs, addresses, timeout, params), generation, timeout > 0, "", nil}
+		return serverConnector{postgresHosts(configs, addresses, access.needsWriter(len(configs)), timeout, params), generation, timeout > 0, "", nil}
 	}
 	single, slow := connector(postgresTimeout, postgresSession()), postgresSession()
 	usual := single
@@ -142,12 +142,12 @@ func misfit(ctx context.Context, hosts []host) error {
 }
 
 // postgresHosts returns the hosts with sessions that have the settings of params.
-func postgresHosts(configs []*pgconn.Config, addresses []string, timeout time.Duration, params map[string]string) []host {
+func postgresHosts(configs []*pgconn.Config, addresses []string, writer bool, timeout time.Duration, params map[string]string) []host {
 	hosts := make([]host, len(configs))
 	for i, c := range configs {
 		to := c.Copy()
 		to.RuntimeParams = params
-		hosts[i] = host{postgresConnector{to, timeout, len(configs) > 1}, addresses[i], c.TLSConfig != nil}
+		hosts[i] = host{postgresConnector{to, timeout, writer}, addresses[i], c.TLSConfig != nil}
 	}
 	return hosts
 }

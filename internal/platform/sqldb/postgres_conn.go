@@ -26,7 +26,7 @@ import (
 type postgresConnector struct {
 	config  *pgconn.Config
 	timeout time.Duration // of a statement; 0: none
-	several bool          // there are other hosts, so a standby is refused
+	writer  bool          // a standby is refused
 }
 
 // postgresConfig returns how to connect to a host, without the settings of the session. The URL alone says that: pgconn also reads
@@ -78,7 +78,7 @@ func (c postgresConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		err = settingError("the server is PostgreSQL " + conn.ParameterStatus("server_version") + ": want 14 or later")
 	case conn.ParameterStatus("server_encoding") != "UTF8":
 		err = settingError("the database has the encoding " + conn.ParameterStatus("server_encoding") + ": create it with ENCODING 'UTF8'")
-	case c.several && (conn.ParameterStatus("in_hot_standby") == "on" || conn.ParameterStatus("default_transaction_read_only") == "on"):
+	case c.writer && (conn.ParameterStatus("in_hot_standby") == "on" || conn.ParameterStatus("default_transaction_read_only") == "on"):
 		err = &pgconn.PgError{Severity: "ERROR", Code: "25006", Message: "the server is read-only"}
 	}
 	if err != nil {

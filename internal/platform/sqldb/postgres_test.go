@@ -1,11 +1,13 @@
 package sqldb_test
 
 import (
+	"context"
 	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -17,7 +19,12 @@ import (
 // postgres opens pools of the connections to a database.
 func postgres(t *testing.T, url string) (usual, unhurried *sql.DB) {
 	t.Helper()
-	d, err := sqldb.Open(t.Context(), url, sqldb.AccessCreate)
+	return postgresFor(t, url, sqldb.AccessCreate)
+}
+
+func postgresFor(t *testing.T, url string, access sqldb.Access) (usual, unhurried *sql.DB) {
+	t.Helper()
+	d, err := sqldb.Open(t.Context(), url, access)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +211,7 @@ func TestConnectionsLeadToTheWriterOfPostgreSQL(t *testing.T) {
 	a, b := testbedtest.StartPostgres(t, testbed.PostgresConfig{}), testbedtest.StartPostgres(t, testbed.PostgresConfig{})
 	demote := func(p *testbed.Postgres, on string) {
 		t.Helper()
-		_, admin := postgres(t, p.URL())
+		_, admin := postgresFor(t, p.URL(), sqldb.AccessRead)
 		if _, err := admin.ExecContext(t.Context(), "BEGIN READ WRITE; ALTER DATABASE shop SET default_transaction_read_only = "+on+"; COMMIT"); err != nil {
 			t.Fatal(err)
 		}
@@ -221,6 +228,9 @@ func TestConnectionsLeadToTheWriterOfPostgreSQL(t *testing.T) {
 	leads(pool, b)
 	if hosts := sqldb.Hosts(t.Context(), "postgres://shop@"+a.Addr()+","+b.Addr()+"/shop"); len(hosts) != 2 || hosts[0].Role != "read-only" || hosts[1].Role != "writer" {
 		t.Errorf("%+v", hosts)
+	}
+	if err := openFails(t, a.URL()); sqldb.Classify(err) != sqldb.ReadOnly {
+		t.Errorf("a single server that is read-only: %v", err)
 	}
 	demote(a, "off")
 	if _, err := pool.ExecContext(t.Context(), "SET default_transaction_read_only = on"); err != nil {
@@ -239,6 +249,15 @@ func TestConnectionsLeadToTheWriterOfPostgreSQL(t *testing.T) {
 		t.Error(err)
 	}
 	leads(pool, b)
+}
+
+// openFails returns why a database cannot be opened for a second.
+func openFails(t *testing.T, url string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err := sqldb.Open(ctx, url, sqldb.AccessChange)
+	return err
 }
 
 // A first statement that the server cannot read does not end the transaction: what follows is rolled back with it.
