@@ -188,7 +188,7 @@ func TestDoctorOfABadDatabase(t *testing.T) {
 		{"nothing is missing", p.database, "DO 0", "DO 0", nil, ""},
 		{
 			"the server is read-only", p.database, "SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0",
-			[]string{"database role warn", "database write fail"},
+			[]string{"database open fail"},
 			"name the server that accepts writes",
 		},
 		{"the user may not insert", reader, "DO 0", "DO 0", []string{"database write fail"}, "the rights to read and write"},

@@ -149,7 +149,7 @@ func text(d time.Duration) string { return fmt.Sprintf("%.1fms", float64(d.Micro
 // examineDatabase asks what [sqlstore.Open] and /readyz ask, and tries to write.
 func examineDatabase(ctx context.Context, c Config, opened *closers) []Check {
 	r := &report{"database", databaseHosts(ctx, c.Database)}
-	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: c.Database, Instance: "doctor", Access: sqlstore.AccessRead})
+	store, err := sqlstore.Open(ctx, sqlstore.Config{URL: c.Database, Instance: "doctor", Access: sqlstore.AccessChange})
 	if err != nil {
 		_, change := missing(err)
 		if errors.Is(err, fs.ErrNotExist) {

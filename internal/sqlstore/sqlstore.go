@@ -22,10 +22,10 @@ var (
 	_ stock.Store = (*Store)(nil)
 )
 
-// Access is what a SQLite file is opened for. See [sqldb.Access].
+// Access is what a database is opened for. See [sqldb.Access].
 type Access = sqldb.Access
 
-// The ways to open a SQLite file.
+// The ways to open a database.
 const (
 	AccessCreate = sqldb.AccessCreate
 	AccessChange = sqldb.AccessChange
@@ -37,7 +37,7 @@ type Config struct {
 	// URL is sqlite:FILE, or mysql: or postgres://USER:PASSWORD@HOST:PORT/DATABASE.
 	URL string
 
-	// Access is what a SQLite file is opened for; a server has its own rights. Default: AccessCreate.
+	// Access is what the database is opened for. A server decides what its users may do. Default: AccessCreate.
 	Access Access
 
 	// Instance is recorded in the ledger with every movement.

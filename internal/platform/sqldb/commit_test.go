@@ -79,3 +79,47 @@ func endsInTime(t *testing.T, server pausable, db *sql.DB, end func(*sql.Tx) err
 	}
 	return err
 }
+
+// A customer who leaves within a transaction costs its connection alone: idle ones to the same server stay.
+func TestCallerWhoLeavesCostsOneConnection(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ url, session, wait string }{
+		"MariaDB":    {testbedtest.Database(t), "SELECT CONNECTION_ID()", "SELECT SLEEP(2)"},
+		"PostgreSQL": {testbedtest.Postgres(t), "SELECT pg_backend_pid()", "SELECT pg_sleep(2)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d, err := sqldb.Open(t.Context(), c.url, sqldb.AccessCreate)
+			if err != nil {
+				t.Fatal(err)
+			}
+			db := sql.OpenDB(d.Usual)
+			t.Cleanup(func() { db.Close() })
+			session := func() (id int) {
+				t.Helper()
+				if err := db.QueryRowContext(t.Context(), c.session).Scan(&id); err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			ctx, leave := context.WithCancel(t.Context())
+			tx, err := db.BeginTx(ctx, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := tx.ExecContext(ctx, "SELECT 1"); err != nil {
+				t.Fatal(err)
+			}
+			idle := session()
+			time.AfterFunc(100*time.Millisecond, leave)
+			if _, err := tx.QueryContext(ctx, c.wait); err == nil {
+				t.Error("a statement outlasts its caller")
+			}
+			_ = tx.Rollback() // or database/sql has begun that
+			testbedtest.Eventually(t, "the transaction has ended", func() bool { return db.Stats().InUse == 0 })
+			if now := session(); now != idle {
+				t.Errorf("session %d, and %d before", now, idle)
+			}
+		})
+	}
+}

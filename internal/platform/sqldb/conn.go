@@ -33,7 +33,7 @@ type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
 	scripts bool
-	asks    string        // precedes a read, and fails at a server that has become read-only; empty where no connection leads to one that was demoted
+	asks    string        // precedes a read, and fails at a server that has become read-only; empty where sessions end with that, or may read there
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
@@ -67,7 +67,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	var refused error
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
-		conn, err := at.connect(ctx)
+		conn, err := at.connect(ctx, len(c.hosts) > 1)
 		if err == nil {
 			if c.latest.CompareAndSwap(latest, generation); c.left(generation) {
 				_ = conn.Close()
@@ -132,7 +132,8 @@ func (c *serverConn) begin(query string) string {
 
 // sent says that the outcome of a statement is err. A statement that was skipped is about to be prepared, and was not
 // sent. PostgreSQL executes nothing of a text that it cannot read, so the transaction has not begun. If the server is
-// read-only or accepts no work, or does not answer before ctx ends, the next generation begins.
+// read-only or accepts no work, or the connection breaks before ctx ends, the next generation begins. One that was closed before, as
+// its caller did not wait, says nothing of the others.
 func (c *serverConn) sent(ctx context.Context, err error) error {
 	if err == nil {
 		c.pending = false
@@ -143,7 +144,7 @@ func (c *serverConn) sent(ctx context.Context, err error) error {
 	if Is(err, ReadOnly, Starting) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+1)
 	}
-	if ctx.Err() == nil && Is(err, Stopping, Lost) {
+	if ctx.Err() == nil && Is(err, Stopping, Lost) && !errors.Is(err, driver.ErrBadConn) {
 		c.of.latest.CompareAndSwap(c.generation, c.generation+int64(len(c.of.hosts)))
 	}
 	return err

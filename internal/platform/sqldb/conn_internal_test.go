@@ -112,6 +112,7 @@ func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 		"lost":               {t.Context(), io.ErrUnexpectedEOF, true},
 		"lost to the caller": {gone, context.DeadlineExceeded, false},
 		"answered":           {t.Context(), errors.ErrUnsupported, false},
+		"closed before":      {t.Context(), driver.ErrBadConn, false},
 	} {
 		for _, hosts := range []int64{1, 3} {
 			at := fakeHosts(func() {})

@@ -175,7 +175,7 @@ type Database struct {
 // Open finds out what is at url, which is sqlite:FILE, or mysql: or postgres://USER:PASSWORD@HOST:PORT/DATABASE. It fails, naming the
 // address, when a server does not answer before ctx ends, or has settings that no session can change and with which
 // the code would not work. Of several hosts, HOST:PORT,HOST:PORT, one has to answer, and connections lead to the first that
-// is not read-only. For PostgreSQL it unsets the variables PG... of the process, which its client would read.
+// is not read-only. A single server that is read-only is used with [AccessRead] alone. For PostgreSQL it unsets the variables PG... of the process, which its client would read.
 func Open(ctx context.Context, url string, access Access) (*Database, error) {
 	switch scheme, rest, _ := strings.Cut(url, ":"); scheme {
 	case "sqlite":

@@ -19,7 +19,7 @@ import (
 	"example.com/shop/internal/platform/storeurl"
 )
 
-// hostTimeout is how long a host has to accept a connection.
+// hostTimeout is how long a host of several, and one of PostgreSQL, has to accept a connection. One of MySQL has as long to accept its packets.
 const hostTimeout = 2 * time.Second
 
 // The settings of a session that needs a writer include this variable, and a read may. A read-only server refuses it with error 1690: a
@@ -38,15 +38,19 @@ type host struct {
 	secure  bool // with TLS
 }
 
-// connect opens a connection, in a limited time. If it needs a writer, a server that is read-only is an error of class [ReadOnly].
-func (h host) connect(ctx context.Context) (driver.Conn, error) {
-	limited, cancel := context.WithTimeout(ctx, hostTimeout)
+// connect opens a connection. If it needs a writer, a server that is read-only is an error of class [ReadOnly]. If there are several hosts,
+// the time is limited.
+func (h host) connect(ctx context.Context, several bool) (driver.Conn, error) {
+	limited, cancel := ctx, func() {}
+	if several {
+		limited, cancel = context.WithTimeout(ctx, hostTimeout)
+	}
 	defer cancel()
 	conn, err := h.Connect(limited)
 	if readOnly(err) {
 		return nil, &mysqldriver.MySQLError{Number: 1290, SQLState: [5]byte([]byte("HY000")), Message: "the server is read-only"}
 	}
-	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // which is not the caller's
+	if several && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) { // which is not the caller's
 		err = os.ErrDeadlineExceeded
 	}
 	return conn, err
@@ -164,7 +168,7 @@ func rolesOf(ctx context.Context, hosts []host) []Host {
 	var asked sync.WaitGroup
 	for i, h := range hosts {
 		asked.Go(func() {
-			conn, err := h.connect(ctx)
+			conn, err := h.connect(ctx, true)
 			switch {
 			case err == nil:
 				found[i] = Host{h.address, "writer", conn.Close()}
@@ -186,7 +190,7 @@ type settingError string
 func (e settingError) Error() string { return string(e) }
 
 // engine asks a host for its engine, and for the settings that no session can change. MariaDB lets some users write to a
-// server that is read-only. Of several hosts, they would not notice a switch-over, so they are refused.
+// server that is read-only. They may not notice a switch-over, so they are refused if there are several hosts.
 func (h host) engine(ctx context.Context, several bool) (e *Engine, err error) {
 	db := sql.OpenDB(h)
 	defer func() { err = errors.Join(err, db.Close()) }()

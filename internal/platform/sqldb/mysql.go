@@ -240,14 +240,14 @@ func openMySQL(ctx context.Context, rawURL string, access Access) (*Database, er
 	c.Params[isolation] = "'READ-COMMITTED'"
 	c.Params[longest] = strconv.FormatInt(int64(c.ReadTimeout/unit), 10)
 	c.Params[idle] = strconv.FormatInt(int64(maxIdle/time.Second), 10)
-	writer := access.needsWriter(len(hosts))
+	writer := engine.Shard == "" && access.needsWriter(len(hosts)) // vtgate leads each statement to the primary
 	if writer {
 		c.Params[mayWrite] = mayWriteOnce
 	}
 	usual := c.Clone()
 	usual.MultiStatements = engine.Scripts // what comes from outside is an argument, and never part of a text
 	asks := make(map[*mysqldriver.Config]string)
-	if writer && engine.Scripts && engine.Shard == "" { // vtgate leads each statement to the primary
+	if writer && engine.Scripts {
 		asks[usual] = "SET " + mayWrite + " = " + mayWriteOnce + "; "
 	}
 	slow := c.Clone()

@@ -12,7 +12,7 @@ import (
 func OpenSQL(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	if strings.HasPrefix(address, "postgres:") {
-		d, err := sqldb.Open(t.Context(), address, sqldb.AccessCreate)
+		d, err := sqldb.Open(t.Context(), address, sqldb.AccessRead) // a standby, too
 		if err != nil {
 			t.Fatal(err)
 		}
