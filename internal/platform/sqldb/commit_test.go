@@ -112,7 +112,7 @@ func TestCallerWhoLeavesCostsOneConnection(t *testing.T) {
 			}
 			idle := session()
 			time.AfterFunc(100*time.Millisecond, leave)
-			if _, err := tx.QueryContext(ctx, c.wait); err == nil {
+			if err := tx.QueryRowContext(ctx, c.wait).Scan(new(any)); err == nil {
 				t.Error("a statement outlasts its caller")
 			}
 			_ = tx.Rollback() // or database/sql has begun that
