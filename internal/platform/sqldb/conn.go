@@ -32,10 +32,22 @@ import (
 type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
+	refused *atomic.Pointer[refusal]
 	scripts bool
 	asks    string        // precedes a read, and fails at a server that has become read-only; empty where sessions end with that, or may read there
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
+
+// refusal is why no host accepted a connection, and when.
+type refusal struct {
+	error
+	at time.Time
+}
+
+// refusalLasts is for how long no host is asked again, after all have refused and one is read-only. While no host accepts writes, each order and
+// each timer of all instances wants a connection. A server that has to start a process for each question would do nothing else, and
+// could not be promoted.
+const refusalLasts = time.Second / 4
 
 // none is the generation of a connection that is used no more.
 const none = -1
@@ -51,7 +63,7 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
 // has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
-// hosts takes at most.
+// hosts takes at most. After a refusal, the same holds for [refusalLasts].
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.opening != nil {
 		select {
@@ -63,8 +75,12 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, fmt.Errorf("%d other connections have not opened: %w", maxOpening, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 		}
 	}
+	if r := c.refused.Load(); r != nil && time.Since(r.at) < refusalLasts {
+		return nil, r.error
+	}
 	latest := c.latest.Load()
 	var refused error
+	readOnly := false
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
@@ -75,15 +91,22 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			}
 			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
-		if len(c.hosts) == 1 {
-			return nil, err
+		readOnly = readOnly || Is(err, ReadOnly)
+		if len(c.hosts) > 1 {
+			err = at.refusal(refused, explained(err, at.secure))
 		}
-		refused = at.refusal(refused, explained(err, at.secure))
+		refused = err
 	}
 	if refused == nil {
 		return nil, ctx.Err()
 	}
-	return nil, fmt.Errorf("no host accepts writes: %w", refused)
+	if len(c.hosts) > 1 {
+		refused = fmt.Errorf("no host accepts writes: %w", refused)
+	}
+	if readOnly && ctx.Err() == nil {
+		c.refused.Store(&refusal{refused, time.Now()})
+	}
+	return nil, refused
 }
 
 // left reports whether connections lead to another host than those of a generation.

@@ -20,10 +20,14 @@ type fakeHost struct {
 	driver.Connector
 
 	connecting func()
+	refuses    *atomic.Bool // as it is read-only; default: never
 }
 
 func (h fakeHost) Connect(context.Context) (driver.Conn, error) {
 	h.connecting()
+	if h.refuses != nil && h.refuses.Load() {
+		return nil, &mysqldriver.MySQLError{Number: outOfRange}
+	}
 	return new(fakeSession), nil
 }
 
@@ -73,7 +77,7 @@ func connected(t *testing.T, c serverConnector) (one, other *serverConn) {
 
 func fakeHosts(connecting func()) serverConnector {
 	h := host{Connector: fakeHost{connecting: connecting}}
-	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), opening: make(chan struct{}, maxOpening)}
+	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), refused: new(atomic.Pointer[refusal]), opening: make(chan struct{}, maxOpening)}
 }
 
 // A server that was paused may answer when the connections have left it: what it says is no result. A connection that it accepts
@@ -130,6 +134,43 @@ func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 			}
 		}
 	}
+}
+
+// While each host is read-only, they are asked a few times a second, however many want a connection. A caller who leaves before all have been asked
+// says nothing of them. The first connection to a host that accepts writes opens soon.
+func TestHostsThatRefuseAreNotAskedAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		gone, leave := context.WithCancel(t.Context())
+		h := host{Connector: fakeHost{connecting: func() { asked.Add(1); leave() }, refuses: new(atomic.Bool)}}
+		c := fakeHosts(nil)
+		c.hosts = []host{h, h}
+		h.Connector.(fakeHost).refuses.Store(true)
+		if conn, err := c.Connect(gone); err == nil || asked.Load() != 1 {
+			t.Errorf("a caller who leaves: %v, %v after %d hosts", conn, err, asked.Load())
+		}
+		asked.Store(0)
+		begun := time.Now()
+		for time.Since(begun) < time.Second {
+			if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) {
+				t.Fatalf("%v, %v", conn, err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n, want := asked.Load(), int64(2*time.Second/refusalLasts); n != want {
+			t.Errorf("%d questions in a second, want %d", n, want)
+		}
+		h.Connector.(fakeHost).refuses.Store(false)
+		for begun = time.Now(); ; time.Sleep(time.Millisecond) {
+			if _, err := c.Connect(t.Context()); err == nil {
+				break
+			}
+		}
+		if late := time.Since(begun); late > refusalLasts {
+			t.Errorf("a connection %v after a host accepts writes", late)
+		}
+	})
 }
 
 // Few connections open at once. Others wait until one has opened or failed, their callers leave, or the hosts have had their time.
