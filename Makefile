@@ -55,7 +55,7 @@ test-e2e:
 	SHOP_TEST_REQUIRE=1 $(GOTEST) -parallel 7 ./internal/e2e/orderpath
 # Tests of texts and of tools have nothing to race, and start thousands of processes.
 test-texts:
-	go test -vet=off -count=1 ./internal
+	go test -vet=off -count=1 -timeout 40m ./internal
 test-bench:
 	cd bench && SHOP_TEST_REQUIRE=1 go test -p 1 -count=1 -timeout 20m ./...
 test-deployments:
