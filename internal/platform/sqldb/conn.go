@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -44,7 +45,8 @@ type refusal struct {
 	at time.Time
 }
 
-// refusalLasts is for how long no host is asked again, after all have refused and one is read-only. While no host accepts writes, each order and
+// refusalLasts is for how long no host is asked again, after one was read-only, and all others are as well or listen no more. A host that
+// failed otherwise may be a writer that is busy. While no host accepts writes, each order and
 // each timer of all instances wants a connection. A server that has to start a process for each question would do nothing else, and
 // could not be promoted.
 const refusalLasts = time.Second / 4
@@ -63,7 +65,7 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
 // has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
-// hosts takes at most. After a refusal, the same holds for [refusalLasts].
+// hosts takes at most. After a refusal, [refusalLasts] says when it asks again.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if c.opening != nil {
 		select {
@@ -80,7 +82,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	latest := c.latest.Load()
 	var refused error
-	readOnly := false
+	readOnly, maybe := false, false // whether a host is read-only, and another one may accept writes
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
@@ -92,6 +94,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		readOnly = readOnly || Is(err, ReadOnly)
+		maybe = maybe || !Is(err, ReadOnly) && !errors.Is(err, syscall.ECONNREFUSED)
 		if len(c.hosts) > 1 {
 			err = at.refusal(refused, explained(err, at.secure))
 		}
@@ -103,7 +106,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(c.hosts) > 1 {
 		refused = fmt.Errorf("no host accepts writes: %w", refused)
 	}
-	if readOnly && ctx.Err() == nil {
+	if readOnly && !maybe && ctx.Err() == nil {
 		c.refused.Store(&refusal{refused, time.Now()})
 	}
 	return nil, refused

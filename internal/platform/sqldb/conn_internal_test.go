@@ -6,8 +6,10 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,12 +23,16 @@ type fakeHost struct {
 
 	connecting func()
 	refuses    *atomic.Bool // as it is read-only; default: never
+	fails      error
 }
 
 func (h fakeHost) Connect(context.Context) (driver.Conn, error) {
 	h.connecting()
 	if h.refuses != nil && h.refuses.Load() {
 		return nil, &mysqldriver.MySQLError{Number: outOfRange}
+	}
+	if h.fails != nil {
+		return nil, h.fails
 	}
 	return new(fakeSession), nil
 }
@@ -152,14 +158,14 @@ func TestHostsThatRefuseAreNotAskedAllTheTime(t *testing.T) {
 		}
 		asked.Store(0)
 		begun := time.Now()
-		for time.Since(begun) < time.Second {
+		for time.Since(begun) < time.Second-refusalLasts/2 {
 			if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) {
 				t.Fatalf("%v, %v", conn, err)
 			}
 			time.Sleep(time.Millisecond)
 		}
 		if n, want := asked.Load(), int64(2*time.Second/refusalLasts); n != want {
-			t.Errorf("%d questions in a second, want %d", n, want)
+			t.Errorf("%d questions in nearly a second, want %d", n, want)
 		}
 		h.Connector.(fakeHost).refuses.Store(false)
 		for begun = time.Now(); ; time.Sleep(time.Millisecond) {
@@ -167,8 +173,22 @@ func TestHostsThatRefuseAreNotAskedAllTheTime(t *testing.T) {
 				break
 			}
 		}
-		if late := time.Since(begun); late > refusalLasts {
+		if late := time.Since(begun); late > refusalLasts*3/4 { // as the last refusal is half as old
 			t.Errorf("a connection %v after a host accepts writes", late)
+		}
+		h.Connector.(fakeHost).refuses.Store(true)
+		for fails, again := range map[error]int64{syscall.ECONNREFUSED: 0, os.ErrDeadlineExceeded: 2, &mysqldriver.MySQLError{Number: 1040}: 2} {
+			c = fakeHosts(nil)
+			c.hosts = []host{{Connector: fakeHost{connecting: func() { asked.Add(1) }, fails: fails}}, h}
+			for range 2 {
+				asked.Store(0)
+				if conn, err := c.Connect(t.Context()); err == nil {
+					t.Errorf("%v: a connection: %v", fails, conn)
+				}
+			}
+			if asked.Load() != again {
+				t.Errorf("a host is read-only, and the other one fails by %v: %d were asked again, want %d", fails, asked.Load(), again)
+			}
 		}
 	})
 }
