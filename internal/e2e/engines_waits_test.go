@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/shop/internal/platform/backoff"
 	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -89,9 +90,12 @@ func (s *midSale) opening(t *testing.T, url string) time.Duration {
 	var all sync.WaitGroup
 	for _, db := range pools {
 		all.Go(func() {
-			for ctx.Err() == nil {
+			for {
 				if conn, err := db.Conn(ctx); err == nil {
 					opened <- conn
+					return
+				}
+				if !backoff.Sleep(ctx, 10*time.Millisecond) {
 					return
 				}
 			}

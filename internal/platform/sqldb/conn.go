@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"example.com/shop/internal/platform/backoff"
 )
 
 // serverConnector opens connections to MariaDB, MySQL or PostgreSQL, which get all arguments as text.
@@ -33,23 +35,59 @@ import (
 type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
-	refused *atomic.Pointer[refusal]
+	search  *search
 	scripts bool
 	asks    string        // precedes a read, and fails at a server that has become read-only; empty where sessions end with that, or may read there
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
-// refusal is why no host accepted a connection, and when.
-type refusal struct {
-	error
-	at time.Time
+// search is shared by the connectors of a database. While no host accepts writes, each order and each timer of all instances wants a
+// connection. A server that has to start a process for each question would do nothing else, and could not be promoted. So after a search in
+// which a host was read-only, and all others as well or not listening, one caller at a time asks, [searchPause] after the last answer. The
+// others wait, and share its answer if it was asked for after they came. A host that failed otherwise may be a writer that is busy.
+type search struct {
+	turn   chan struct{} // an element while a caller asks
+	failed atomic.Pointer[failedSearch]
 }
 
-// refusalLasts is for how long no host is asked again, after one was read-only, and all others are as well or listen no more. A host that
-// failed otherwise may be a writer that is busy. While no host accepts writes, each order and
-// each timer of all instances wants a connection. A server that has to start a process for each question would do nothing else, and
-// could not be promoted.
-const refusalLasts = time.Second / 4
+// failedSearch is the last search, or nil if it found no such hosts.
+type failedSearch struct {
+	err          error
+	began, ended time.Time
+}
+
+// searchPause is how long no host is asked after a search that failed.
+const searchPause = time.Second / 4
+
+func newSearch() *search { return &search{turn: make(chan struct{}, 1)} }
+
+// wait returns at once unless the last search has failed. Then it waits for the turn of the caller, who calls done at the end. It may
+// return the error of a search that began meanwhile.
+func (s *search) wait(ctx context.Context) (done func(), err error) {
+	if s.failed.Load() == nil {
+		return func() {}, nil
+	}
+	came := time.Now()
+	select {
+	case s.turn <- struct{}{}:
+		done = func() { <-s.turn }
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	switch last := s.failed.Load(); {
+	case last == nil:
+		done()
+		return func() {}, nil
+	case last.began.After(came):
+		err = last.err
+	case !backoff.Sleep(ctx, time.Until(last.ended.Add(searchPause))):
+		err = ctx.Err()
+	}
+	if err != nil {
+		done()
+	}
+	return done, err
+}
 
 // none is the generation of a connection that is used no more.
 const none = -1
@@ -64,9 +102,14 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
-// has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
-// hosts takes at most. After a refusal, [refusalLasts] says when it asks again.
+// has to try again. While no host accepts writes, it waits for its turn, as [search] says. If [maxOpening] connections are about to open,
+// it waits for one of them, as long as an attempt at all hosts takes at most.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	done, err := c.search.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	if c.opening != nil {
 		select {
 		case c.opening <- struct{}{}:
@@ -77,16 +120,14 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, fmt.Errorf("%d other connections have not opened: %w", maxOpening, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 		}
 	}
-	if r := c.refused.Load(); r != nil && time.Since(r.at) < refusalLasts {
-		return nil, r.error
-	}
-	latest := c.latest.Load()
+	began, latest := time.Now(), c.latest.Load()
 	var refused error
 	readOnly, maybe := false, false // whether a host is read-only, and another one may accept writes
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
 		if err == nil {
+			c.search.failed.Store(nil)
 			if c.latest.CompareAndSwap(latest, generation); c.left(generation) {
 				_ = conn.Close()
 				return nil, driver.ErrBadConn
@@ -106,8 +147,12 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(c.hosts) > 1 {
 		refused = fmt.Errorf("no host accepts writes: %w", refused)
 	}
-	if readOnly && !maybe && ctx.Err() == nil {
-		c.refused.Store(&refusal{refused, time.Now()})
+	switch {
+	case ctx.Err() != nil: // which says nothing of the hosts
+	case readOnly && !maybe:
+		c.search.failed.Store(&failedSearch{refused, began, time.Now()})
+	default:
+		c.search.failed.Store(nil)
 	}
 	return nil, refused
 }

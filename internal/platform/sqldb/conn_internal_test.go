@@ -83,7 +83,7 @@ func connected(t *testing.T, c serverConnector) (one, other *serverConn) {
 
 func fakeHosts(connecting func()) serverConnector {
 	h := host{Connector: fakeHost{connecting: connecting}}
-	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), refused: new(atomic.Pointer[refusal]), opening: make(chan struct{}, maxOpening)}
+	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), search: newSearch(), opening: make(chan struct{}, maxOpening)}
 }
 
 // A server that was paused may answer when the connections have left it: what it says is no result. A connection that it accepts
@@ -142,53 +142,112 @@ func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 	}
 }
 
-// While each host is read-only, they are asked a few times a second, however many want a connection. A caller who leaves before all have been asked
-// says nothing of them. The first connection to a host that accepts writes opens soon.
-func TestHostsThatRefuseAreNotAskedAllTheTime(t *testing.T) {
+// While each host is read-only, one caller at a time asks them, a few times a second, however many want a connection. Each gets an answer
+// from after it came, by the end of the next search but one. Soon after a host accepts writes, all have connections.
+func TestOneCallerSearchesForAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var asked atomic.Int64
-		gone, leave := context.WithCancel(t.Context())
-		h := host{Connector: fakeHost{connecting: func() { asked.Add(1); leave() }, refuses: new(atomic.Bool)}}
+		const answers = hostTimeout / 20
+		const pace = searchPause + 2*answers
+		var now, most, asked atomic.Int64
+		refuses := new(atomic.Bool)
+		refuses.Store(true)
+		h := host{Connector: fakeHost{refuses: refuses, connecting: func() {
+			asked.Add(1)
+			most.Store(max(most.Load(), now.Add(1)))
+			time.Sleep(answers)
+			now.Add(-1)
+		}}}
 		c := fakeHosts(nil)
 		c.hosts = []host{h, h}
-		h.Connector.(fakeHost).refuses.Store(true)
-		if conn, err := c.Connect(gone); err == nil || asked.Load() != 1 {
-			t.Errorf("a caller who leaves: %v, %v after %d hosts", conn, err, asked.Load())
+		if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) {
+			t.Fatal(conn, err)
 		}
 		asked.Store(0)
-		begun := time.Now()
-		for time.Since(begun) < time.Second-refusalLasts/2 {
-			if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) {
-				t.Fatalf("%v, %v", conn, err)
+		most.Store(0)
+		var callers sync.WaitGroup
+		all := func(do func()) (took time.Duration) {
+			begun := time.Now()
+			for range 4 * maxOpening {
+				callers.Go(do)
 			}
-			time.Sleep(time.Millisecond)
+			callers.Wait()
+			return time.Since(begun)
 		}
-		if n, want := asked.Load(), int64(2*time.Second/refusalLasts); n != want {
-			t.Errorf("%d questions in nearly a second, want %d", n, want)
-		}
-		h.Connector.(fakeHost).refuses.Store(false)
-		for begun = time.Now(); ; time.Sleep(time.Millisecond) {
-			if _, err := c.Connect(t.Context()); err == nil {
-				break
-			}
-		}
-		if late := time.Since(begun); late > refusalLasts*3/4 { // as the last refusal is half as old
-			t.Errorf("a connection %v after a host accepts writes", late)
-		}
-		h.Connector.(fakeHost).refuses.Store(true)
-		for fails, again := range map[error]int64{syscall.ECONNREFUSED: 0, os.ErrDeadlineExceeded: 2, &mysqldriver.MySQLError{Number: 1040}: 2} {
-			c = fakeHosts(nil)
-			c.hosts = []host{{Connector: fakeHost{connecting: func() { asked.Add(1) }, fails: fails}}, h}
-			for range 2 {
-				asked.Store(0)
-				if conn, err := c.Connect(t.Context()); err == nil {
-					t.Errorf("%v: a connection: %v", fails, conn)
+		took := all(func() {
+			for begun := time.Now(); time.Since(begun) < 10*time.Second; {
+				came := time.Now()
+				if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) || c.search.failed.Load().began.Before(came) {
+					t.Errorf("%v, %v", conn, err)
+				}
+				if late := time.Since(came); late > 2*pace {
+					t.Errorf("an answer after %v", late)
 				}
 			}
-			if asked.Load() != again {
-				t.Errorf("a host is read-only, and the other one fails by %v: %d were asked again, want %d", fails, asked.Load(), again)
+		})
+		searches := int64(took / pace)
+		if n := asked.Load(); most.Load() != 1 || n < 2*searches || n > 2*searches+2 {
+			t.Errorf("%d questions, up to %d at a time, in %v: want about %d", n, most.Load(), took, 2*searches)
+		}
+		refuses.Store(false)
+		took = all(func() {
+			if _, err := c.Connect(t.Context()); err != nil {
+				t.Error(err)
 			}
+		})
+		if took > searchPause+answers+4*answers { // one who searches, and the others, of whom few connect at once
+			t.Errorf("all have connections %v after a host accepts writes", took)
+		}
+	})
+}
+
+// A search counts as failed if a host is read-only, and all others as well or not listening. One that ended early, as its caller left, says
+// nothing of the hosts.
+func TestBusyHostIsAskedByAll(t *testing.T) {
+	t.Parallel()
+	refuses := new(atomic.Bool)
+	refuses.Store(true)
+	for fails, failed := range map[error]bool{
+		&mysqldriver.MySQLError{Number: outOfRange}: true,
+		syscall.ECONNREFUSED:                        true,
+		os.ErrDeadlineExceeded:                      false,
+		&mysqldriver.MySQLError{Number: 1040}:       false, // too many connections
+	} {
+		gone, leave := context.WithCancel(t.Context())
+		c := fakeHosts(nil)
+		c.hosts = []host{
+			{Connector: fakeHost{connecting: leave, fails: fails}},
+			{Connector: fakeHost{connecting: func() {}, refuses: refuses}},
+		}
+		c.search.failed.Store(&failedSearch{err: fails})
+		if conn, err := c.Connect(gone); err == nil || c.search.failed.Load().err != fails { //nolint:errorlint // the same one
+			t.Errorf("%v, its caller leaves: %v, %v; the search is %v", fails, conn, err, c.search.failed.Load())
+		}
+		if conn, err := c.Connect(t.Context()); err == nil || (c.search.failed.Load() != nil) != failed {
+			t.Errorf("%v, %v; the search is %v", conn, err, c.search.failed.Load())
+		}
+	}
+}
+
+// A caller who waits for its turn to ask leaves when its context ends, and the next one asks.
+func TestCallerLeavesTheSearch(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := fakeHosts(func() {})
+		c.search.failed.Store(&failedSearch{err: io.EOF, ended: time.Now()})
+		for _, asking := range []bool{false, true} {
+			ctx, cancel := context.WithTimeout(t.Context(), searchPause/2)
+			defer cancel()
+			if asking {
+				c.search.turn <- struct{}{}
+			}
+			if conn, err := c.Connect(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("another one is asking: %v: %v, %v", asking, conn, err)
+			}
+		}
+		<-c.search.turn
+		if _, err := c.Connect(t.Context()); err != nil || len(c.search.turn) != 0 {
+			t.Errorf("the next caller: %v; %d are asking", err, len(c.search.turn))
 		}
 	})
 }

@@ -256,14 +256,14 @@ func openMySQL(ctx context.Context, rawURL string, access Access) (*Database, er
 	delete(slow.Params, "transaction_timeout")
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
-	generation, refused := new(atomic.Int64), new(atomic.Pointer[refusal])
+	generation, search := new(atomic.Int64), newSearch()
 	opening := map[*mysqldriver.Config]chan struct{}{usual: make(chan struct{}, maxOpening)}
 	for config, to := range map[*mysqldriver.Config]*driver.Connector{usual: &d.Usual, c: &d.Single, slow: &d.Unhurried} {
 		hosts, err := hostsOf(config, addresses)
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{hosts, generation, refused, config.MultiStatements, asks[config], opening[config]}
+		*to = serverConnector{hosts, generation, search, config.MultiStatements, asks[config], opening[config]}
 	}
 	return d, nil
 }
