@@ -9,10 +9,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"example.com/shop/internal/platform/backoff"
 )
 
 // serverConnector opens connections to MariaDB, MySQL or PostgreSQL, which get all arguments as text.
@@ -35,58 +32,45 @@ import (
 type serverConnector struct {
 	hosts   []host
 	latest  *atomic.Int64 // generation of connections
-	search  *search
+	breaker *breaker
 	scripts bool
 	asks    string        // precedes a read, and fails at a server that has become read-only; empty where sessions end with that, or may read there
 	opening chan struct{} // an element for each connection that is about to open, if [maxOpening] limits them
 }
 
-// search is shared by the connectors of a database. While no host accepts writes, each order and each timer of all instances wants a
-// connection. A server that has to start a process for each question would do nothing else, and could not be promoted. So after a search in
-// which a host was read-only, and all others as well or not listening, one caller at a time asks, [searchPause] after the last answer. The
-// others wait, and share its answer if it was asked for after they came. A host that failed otherwise may be a writer that is busy.
-type search struct {
-	turn   chan struct{} // an element while a caller asks
-	failed atomic.Pointer[failedSearch]
+// breaker is a circuit breaker that the connectors of a database share. While no host accepts writes, each order and each timer of
+// all instances wants a connection. A server that has to start a process for each question would do nothing else, and could not be promoted.
+// So it opens when a host was read-only, and all others as well or not listening. A host that failed otherwise may be a writer that is
+// busy. While it is open, one caller asks the hosts every [breakerPause], and the others get the last error at once: database/sql opens
+// the connections of all who wait for one in a single goroutine, which must not wait itself. A host that accepts a connection closes it.
+type breaker struct{ atomic.Pointer[refusal] }
+
+// refusal is why no host accepted a connection, and when a caller last began to ask, or was refused. It is nil while the breaker is closed.
+type refusal struct {
+	err error
+	at  time.Time
 }
 
-// failedSearch is the last search, or nil if it found no such hosts.
-type failedSearch struct {
-	err          error
-	began, ended time.Time
+// breakerPause is how long the hosts are not asked.
+const breakerPause = time.Second / 4
+
+// enter returns the refusal that the caller may replace after it has asked the hosts, or why it may not ask them now.
+func (b *breaker) enter() (*refusal, error) {
+	last := b.Load()
+	if last == nil {
+		return nil, nil //nolint:nilnil // closed
+	}
+	mine := &refusal{last.err, time.Now()}
+	if mine.at.Sub(last.at) < breakerPause || !b.CompareAndSwap(last, mine) {
+		return nil, last.err
+	}
+	return mine, nil
 }
 
-// searchPause is how long no host is asked after a search that failed.
-const searchPause = time.Second / 4
-
-func newSearch() *search { return &search{turn: make(chan struct{}, 1)} }
-
-// wait returns at once unless the last search has failed. Then it waits for the turn of the caller, who calls done at the end. It may
-// return the error of a search that began meanwhile.
-func (s *search) wait(ctx context.Context) (done func(), err error) {
-	if s.failed.Load() == nil {
-		return func() {}, nil
-	}
-	came := time.Now()
-	select {
-	case s.turn <- struct{}{}:
-		done = func() { <-s.turn }
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	switch last := s.failed.Load(); {
-	case last == nil:
-		done()
-		return func() {}, nil
-	case last.began.After(came):
-		err = last.err
-	case !backoff.Sleep(ctx, time.Until(last.ended.Add(searchPause))):
-		err = ctx.Err()
-	}
-	if err != nil {
-		done()
-	}
-	return done, err
+// noWriter reports whether a host that failed by err accepts no writes.
+func noWriter(err error) bool {
+	var dial *net.OpError
+	return Is(err, ReadOnly) || errors.As(err, &dial) && dial.Op == "dial" && !dial.Timeout()
 }
 
 // none is the generation of a connection that is used no more.
@@ -102,14 +86,9 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
-// has to try again. While no host accepts writes, it waits for its turn, as [search] says. If [maxOpening] connections are about to open,
-// it waits for one of them, as long as an attempt at all hosts takes at most.
+// has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
+// hosts takes at most. While no host accepts writes, few callers ask, as [breaker] says.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
-	done, err := c.search.wait(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer done()
 	if c.opening != nil {
 		select {
 		case c.opening <- struct{}{}:
@@ -120,14 +99,18 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			return nil, fmt.Errorf("%d other connections have not opened: %w", maxOpening, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 		}
 	}
-	began, latest := time.Now(), c.latest.Load()
+	before, err := c.breaker.enter()
+	if err != nil {
+		return nil, err
+	}
+	latest := c.latest.Load()
 	var refused error
 	readOnly, maybe := false, false // whether a host is read-only, and another one may accept writes
 	for generation := latest; generation < latest+int64(len(c.hosts)) && ctx.Err() == nil; generation++ {
 		at := c.hosts[generation%int64(len(c.hosts))]
 		conn, err := at.connect(ctx, len(c.hosts) > 1)
 		if err == nil {
-			c.search.failed.Store(nil)
+			c.breaker.Store(nil)
 			if c.latest.CompareAndSwap(latest, generation); c.left(generation) {
 				_ = conn.Close()
 				return nil, driver.ErrBadConn
@@ -135,7 +118,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 			return &serverConn{serverSession: conn.(serverSession), of: c, generation: generation}, nil //nolint:errcheck,forcetypeassert // it has all methods
 		}
 		readOnly = readOnly || Is(err, ReadOnly)
-		maybe = maybe || !Is(err, ReadOnly) && !errors.Is(err, syscall.ECONNREFUSED)
+		maybe = maybe || !noWriter(err)
 		if len(c.hosts) > 1 {
 			err = at.refusal(refused, explained(err, at.secure))
 		}
@@ -150,9 +133,9 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	switch {
 	case ctx.Err() != nil: // which says nothing of the hosts
 	case readOnly && !maybe:
-		c.search.failed.Store(&failedSearch{refused, began, time.Now()})
+		c.breaker.CompareAndSwap(before, &refusal{refused, time.Now()})
 	default:
-		c.search.failed.Store(nil)
+		c.breaker.CompareAndSwap(before, nil)
 	}
 	return nil, refused
 }

@@ -2,9 +2,11 @@ package sqldb
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -83,7 +85,7 @@ func connected(t *testing.T, c serverConnector) (one, other *serverConn) {
 
 func fakeHosts(connecting func()) serverConnector {
 	h := host{Connector: fakeHost{connecting: connecting}}
-	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), search: newSearch(), opening: make(chan struct{}, maxOpening)}
+	return serverConnector{hosts: []host{h, h, h}, latest: new(atomic.Int64), breaker: new(breaker), opening: make(chan struct{}, maxOpening)}
 }
 
 // A server that was paused may answer when the connections have left it: what it says is no result. A connection that it accepts
@@ -142,13 +144,12 @@ func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 	}
 }
 
-// While each host is read-only, one caller at a time asks them, a few times a second, however many want a connection. Each gets an answer
-// from after it came, by the end of the next search but one. Soon after a host accepts writes, all have connections.
+// While each host is read-only, one caller at a time asks them, a few times a second, however many want a connection. The others have their
+// answer at once. Soon after a host accepts writes, all have connections.
 func TestOneCallerSearchesForAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const answers = hostTimeout / 20
-		const pace = searchPause + 2*answers
+		const answers = breakerPause / 5
 		var now, most, asked atomic.Int64
 		refuses := new(atomic.Bool)
 		refuses.Store(true)
@@ -160,94 +161,122 @@ func TestOneCallerSearchesForAWriter(t *testing.T) {
 		}}}
 		c := fakeHosts(nil)
 		c.hosts = []host{h, h}
-		if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) {
-			t.Fatal(conn, err)
-		}
-		asked.Store(0)
-		most.Store(0)
+		pool := sql.OpenDB(c)
+		defer pool.Close()
+		pool.SetMaxOpenConns(8) // the rest waits, and database/sql connects for it
 		var callers sync.WaitGroup
 		all := func(do func()) (took time.Duration) {
 			begun := time.Now()
-			for range 4 * maxOpening {
+			for range 32 {
 				callers.Go(do)
 			}
 			callers.Wait()
 			return time.Since(begun)
 		}
+		all(func() {
+			if _, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
+				t.Error(err)
+			}
+		})
+		if n := asked.Load(); n > 2*maxOpening {
+			t.Errorf("%d questions, as the first of 32 callers are refused: want those of %d", n, maxOpening)
+		}
+		asked.Store(0)
+		most.Store(0)
 		took := all(func() {
-			for begun := time.Now(); time.Since(begun) < 10*time.Second; {
+			for begun := time.Now(); time.Since(begun) < 20*breakerPause; time.Sleep(rand.N(20 * time.Millisecond)) {
 				came := time.Now()
-				if conn, err := c.Connect(t.Context()); !Is(err, ReadOnly) || c.search.failed.Load().began.Before(came) {
+				if conn, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
 					t.Errorf("%v, %v", conn, err)
 				}
-				if late := time.Since(came); late > 2*pace {
+				if late := time.Since(came); late > 2*answers {
 					t.Errorf("an answer after %v", late)
 				}
 			}
 		})
-		searches := int64(took / pace)
-		if n := asked.Load(); most.Load() != 1 || n < 2*searches || n > 2*searches+2 {
+		searches := int64(took / (breakerPause + 2*answers))
+		if n := asked.Load(); most.Load() != 1 || n < 2*(searches-2) || n > 2*(searches+2) {
 			t.Errorf("%d questions, up to %d at a time, in %v: want about %d", n, most.Load(), took, 2*searches)
 		}
 		refuses.Store(false)
 		took = all(func() {
-			if _, err := c.Connect(t.Context()); err != nil {
-				t.Error(err)
+			for {
+				if conn, err := pool.Conn(t.Context()); err == nil {
+					_ = conn.Close()
+					return
+				}
+				time.Sleep(time.Millisecond)
 			}
 		})
-		if took > searchPause+answers+4*answers { // one who searches, and the others, of whom few connect at once
-			t.Errorf("all have connections %v after a host accepts writes", took)
+		if took > breakerPause+4*answers {
+			t.Errorf("all have had connections %v after a host accepts writes", took)
 		}
 	})
 }
 
-// A search counts as failed if a host is read-only, and all others as well or not listening. One that ended early, as its caller left, says
+// A breaker opens if a host is read-only, and all others as well or not listening. Otherwise all callers ask. One who leaves early says
 // nothing of the hosts.
-func TestBusyHostIsAskedByAll(t *testing.T) {
+func TestBusyWriterIsAskedByAll(t *testing.T) {
 	t.Parallel()
-	refuses := new(atomic.Bool)
-	refuses.Store(true)
-	for fails, failed := range map[error]bool{
-		&mysqldriver.MySQLError{Number: outOfRange}: true,
-		syscall.ECONNREFUSED:                        true,
-		os.ErrDeadlineExceeded:                      false,
-		&mysqldriver.MySQLError{Number: 1040}:       false, // too many connections
+	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
+	for _, a := range []struct {
+		fails error
+		opens bool
+	}{
+		{&mysqldriver.MySQLError{Number: outOfRange}, true},
+		{dial(syscall.ECONNREFUSED), true},
+		{dial(syscall.EHOSTUNREACH), true},
+		{dial(&net.DNSError{IsNotFound: true}), true},
+		{dial(os.ErrDeadlineExceeded), false},
+		{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, false},
+		{&mysqldriver.MySQLError{Number: 1040}, false}, // too many connections
 	} {
-		gone, leave := context.WithCancel(t.Context())
+		asked, leave := 0, func() {}
+		h := host{Connector: fakeHost{connecting: func() { asked++; leave() }, fails: a.fails}}
+		standby := host{Connector: fakeHost{connecting: func() {}, refuses: new(atomic.Bool)}}
+		standby.Connector.(fakeHost).refuses.Store(true)
 		c := fakeHosts(nil)
-		c.hosts = []host{
-			{Connector: fakeHost{connecting: leave, fails: fails}},
-			{Connector: fakeHost{connecting: func() {}, refuses: refuses}},
+		c.hosts = []host{h, standby}
+		gone, cancel := context.WithCancel(t.Context())
+		leave = cancel
+		if conn, err := c.Connect(gone); err == nil || c.breaker.Load() != nil {
+			t.Errorf("%v, and the caller leaves: %v, %v; the breaker is open: %v", a.fails, conn, err, c.breaker.Load())
 		}
-		c.search.failed.Store(&failedSearch{err: fails})
-		if conn, err := c.Connect(gone); err == nil || c.search.failed.Load().err != fails { //nolint:errorlint // the same one
-			t.Errorf("%v, its caller leaves: %v, %v; the search is %v", fails, conn, err, c.search.failed.Load())
+		for asked = 0; asked < 2; {
+			before := asked
+			if conn, err := c.Connect(t.Context()); err == nil {
+				t.Fatalf("%v: %v, %v", a.fails, conn, err)
+			}
+			if asked == before {
+				break
+			}
 		}
-		if conn, err := c.Connect(t.Context()); err == nil || (c.search.failed.Load() != nil) != failed {
-			t.Errorf("%v, %v; the search is %v", conn, err, c.search.failed.Load())
+		if (asked == 1) != a.opens || (c.breaker.Load() != nil) != a.opens {
+			t.Errorf("%v: asked %d times; the breaker is open: %v", a.fails, asked, c.breaker.Load())
+		}
+		// A breaker that is open closes when a caller finds out that there may be a writer.
+		c.breaker.Store(&refusal{err: io.EOF})
+		if conn, err := c.Connect(t.Context()); err == nil || (c.breaker.Load() != nil) != a.opens {
+			t.Errorf("%v: %v, %v; the breaker stays open: %v", a.fails, conn, err, c.breaker.Load())
 		}
 	}
 }
 
-// A caller who waits for its turn to ask leaves when its context ends, and the next one asks.
-func TestCallerLeavesTheSearch(t *testing.T) {
+// If the caller who asks gets no answer, or leaves, the next one asks after the pause.
+func TestNextCallerSearchesForAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := fakeHosts(func() {})
-		c.search.failed.Store(&failedSearch{err: io.EOF, ended: time.Now()})
-		for _, asking := range []bool{false, true} {
-			ctx, cancel := context.WithTimeout(t.Context(), searchPause/2)
-			defer cancel()
-			if asking {
-				c.search.turn <- struct{}{}
+		b := new(breaker)
+		b.Store(&refusal{io.EOF, time.Now()})
+		for range 3 {
+			time.Sleep(breakerPause - 1)
+			if _, err := b.enter(); !errors.Is(err, io.EOF) {
+				t.Errorf("within the pause: %v", err)
 			}
-			if conn, err := c.Connect(ctx); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("another one is asking: %v: %v, %v", asking, conn, err)
+			time.Sleep(1)
+			if mine, err := b.enter(); err != nil || mine != b.Load() {
+				t.Errorf("after the pause: %v, %v", mine, err)
 			}
-		}
-		<-c.search.turn
-		if _, err := c.Connect(t.Context()); err != nil || len(c.search.turn) != 0 {
-			t.Errorf("the next caller: %v; %d are asking", err, len(c.search.turn))
 		}
 	})
 }

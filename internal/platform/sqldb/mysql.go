@@ -256,14 +256,14 @@ func openMySQL(ctx context.Context, rawURL string, access Access) (*Database, er
 	delete(slow.Params, "transaction_timeout")
 	slow.ReadTimeout = 0
 	d := &Database{Engine: engine, Address: address}
-	generation, search := new(atomic.Int64), newSearch()
+	generation, shared := new(atomic.Int64), new(breaker)
 	opening := map[*mysqldriver.Config]chan struct{}{usual: make(chan struct{}, maxOpening)}
 	for config, to := range map[*mysqldriver.Config]*driver.Connector{usual: &d.Usual, c: &d.Single, slow: &d.Unhurried} {
 		hosts, err := hostsOf(config, addresses)
 		if err != nil {
 			return nil, fmt.Errorf("open database %s: %w", address, err)
 		}
-		*to = serverConnector{hosts, generation, search, config.MultiStatements, asks[config], opening[config]}
+		*to = serverConnector{hosts, generation, shared, config.MultiStatements, asks[config], opening[config]}
 	}
 	return d, nil
 }

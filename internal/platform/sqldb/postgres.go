@@ -99,9 +99,9 @@ func openPostgres(ctx context.Context, rawURL string, access Access) (*Database,
 	if err != nil {
 		return nil, err
 	}
-	generation, search := new(atomic.Int64), newSearch()
+	generation, shared := new(atomic.Int64), new(breaker)
 	connector := func(timeout time.Duration, params map[string]string) serverConnector {
-		return serverConnector{postgresHosts(configs, addresses, access.needsWriter(len(configs)), timeout, params), generation, search, timeout > 0, "", nil}
+		return serverConnector{postgresHosts(configs, addresses, access.needsWriter(len(configs)), timeout, params), generation, shared, timeout > 0, "", nil}
 	}
 	single, slow := connector(postgresTimeout, postgresSession()), postgresSession()
 	usual := single
