@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -41,27 +42,29 @@ type serverConnector struct {
 // breaker is a circuit breaker that the connectors of a database share. While no host accepts writes, each order and each timer of
 // all instances wants a connection. A server that has to start a process for each question would do nothing else, and could not be promoted.
 // So it opens when a host was read-only, and all others as well or not listening. A host that failed otherwise may be a writer that is
-// busy. While it is open, one caller asks the hosts every [breakerPause], and the others get the last error at once: database/sql opens
+// busy. While it is open, one caller at a time asks the hosts, and the others get the last error at once: database/sql opens
 // the connections of all who wait for one in a single goroutine, which must not wait itself. A host that accepts a connection closes it.
 type breaker struct{ atomic.Pointer[refusal] }
 
-// refusal is why no host accepted a connection, and when a caller last began to ask, or was refused. It is nil while the breaker is closed.
+// refusal is why no host accepted a connection, and until when only the caller who has stored it may ask them. It is nil while the
+// breaker is closed.
 type refusal struct {
-	err error
-	at  time.Time
+	err   error
+	until time.Time
 }
 
-// breakerPause is how long the hosts are not asked.
+// breakerPause is how long the hosts are not asked after an answer.
 const breakerPause = time.Second / 4
 
-// enter returns the refusal that the caller may replace after it has asked the hosts, or why it may not ask them now.
-func (b *breaker) enter() (*refusal, error) {
+// enter returns the refusal of a caller who may ask the hosts, and has to replace it afterwards, or why another one may not. A caller who
+// takes longer than limit is no longer waited for.
+func (b *breaker) enter(limit time.Duration) (mine *refusal, err error) {
 	last := b.Load()
 	if last == nil {
 		return nil, nil //nolint:nilnil // closed
 	}
-	mine := &refusal{last.err, time.Now()}
-	if mine.at.Sub(last.at) < breakerPause || !b.CompareAndSwap(last, mine) {
+	mine = &refusal{last.err, time.Now().Add(limit)}
+	if time.Now().Before(last.until) || !b.CompareAndSwap(last, mine) {
 		return nil, last.err
 	}
 	return mine, nil
@@ -69,8 +72,12 @@ func (b *breaker) enter() (*refusal, error) {
 
 // noWriter reports whether a host that failed by err accepts no writes.
 func noWriter(err error) bool {
-	var dial *net.OpError
-	return Is(err, ReadOnly) || errors.As(err, &dial) && dial.Op == "dial" && !dial.Timeout()
+	if _, answered := classify(err); answered {
+		return Is(err, ReadOnly)
+	}
+	var name *net.DNSError
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETUNREACH) ||
+		errors.As(err, &name) && name.IsNotFound
 }
 
 // none is the generation of a connection that is used no more.
@@ -87,21 +94,32 @@ var errLeft = fmt.Errorf("the connections have left this server: %w", io.ErrUnex
 // Connect implements [driver.Connector]. It tries each host once, beginning with that of the latest generation. If another
 // one accepts the connection, its generation begins. If the connections lead elsewhere meanwhile, database/sql
 // has to try again. If [maxOpening] connections are about to open, it waits for one of them first, as long as an attempt at all
-// hosts takes at most. While no host accepts writes, few callers ask, as [breaker] says.
+// hosts takes at most. While no host accepts writes, one caller at a time asks, as [breaker] says.
 func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	limit := time.Duration(len(c.hosts)) * hostTimeout
+	mine, err := c.breaker.enter(2 * limit)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if mine != nil { // and no host has said more
+			c.breaker.CompareAndSwap(mine, &refusal{mine.err, time.Now().Add(breakerPause)})
+		}
+	}()
 	if c.opening != nil {
 		select {
 		case c.opening <- struct{}{}:
 			defer func() { <-c.opening }()
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-time.After(time.Duration(len(c.hosts)) * hostTimeout):
+		case <-time.After(limit):
 			return nil, fmt.Errorf("%d other connections have not opened: %w", maxOpening, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded})
 		}
 	}
-	before, err := c.breaker.enter()
-	if err != nil {
-		return nil, err
+	if mine == nil { // the breaker may have opened meanwhile
+		if mine, err = c.breaker.enter(limit); err != nil {
+			return nil, err
+		}
 	}
 	latest := c.latest.Load()
 	var refused error
@@ -131,11 +149,11 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		refused = fmt.Errorf("no host accepts writes: %w", refused)
 	}
 	switch {
-	case ctx.Err() != nil: // which says nothing of the hosts
+	case ctx.Err() != nil || c.latest.Load() != latest: // not all were asked, or the answers are old
 	case readOnly && !maybe:
-		c.breaker.CompareAndSwap(before, &refusal{refused, time.Now()})
+		c.breaker.CompareAndSwap(mine, &refusal{refused, time.Now().Add(breakerPause)})
 	default:
-		c.breaker.CompareAndSwap(before, nil)
+		c.breaker.CompareAndSwap(mine, nil)
 	}
 	return nil, refused
 }

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	mysqldriver "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // fakeHost accepts connections, after it has called connecting.
@@ -148,74 +148,76 @@ func TestLostConnectionIsNotTheOnlyOne(t *testing.T) {
 // answer at once. Soon after a host accepts writes, all have connections.
 func TestOneCallerSearchesForAWriter(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		const answers = breakerPause / 5
-		var now, most, asked atomic.Int64
-		refuses := new(atomic.Bool)
-		refuses.Store(true)
-		h := host{Connector: fakeHost{refuses: refuses, connecting: func() {
-			asked.Add(1)
-			most.Store(max(most.Load(), now.Add(1)))
-			time.Sleep(answers)
-			now.Add(-1)
-		}}}
-		c := fakeHosts(nil)
-		c.hosts = []host{h, h}
-		pool := sql.OpenDB(c)
-		defer pool.Close()
-		pool.SetMaxOpenConns(8) // the rest waits, and database/sql connects for it
-		var callers sync.WaitGroup
-		all := func(do func()) (took time.Duration) {
-			begun := time.Now()
-			for range 32 {
-				callers.Go(do)
+	for _, answers := range []time.Duration{breakerPause / 5, 2 * breakerPause} { // of a host that is quick, or slow
+		synctest.Test(t, func(t *testing.T) {
+			var now, most, asked atomic.Int64
+			refuses := new(atomic.Bool)
+			refuses.Store(true)
+			h := host{Connector: fakeHost{refuses: refuses, connecting: func() {
+				asked.Add(1)
+				most.Store(max(most.Load(), now.Add(1)))
+				time.Sleep(answers)
+				now.Add(-1)
+			}}}
+			c := fakeHosts(nil)
+			c.hosts = []host{h, h}
+			pool := sql.OpenDB(c)
+			defer pool.Close()
+			pool.SetMaxOpenConns(8) // the rest waits, and database/sql connects for it
+			var callers sync.WaitGroup
+			all := func(do func(i int)) (took time.Duration) {
+				begun := time.Now()
+				for i := range 32 {
+					callers.Go(func() { do(i) })
+				}
+				callers.Wait()
+				return time.Since(begun)
 			}
-			callers.Wait()
-			return time.Since(begun)
-		}
-		all(func() {
-			if _, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
-				t.Error(err)
+			all(func(int) {
+				if _, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
+					t.Error(err)
+				}
+			})
+			if n := asked.Load(); n > 2*maxOpening {
+				t.Errorf("%d questions, as the first of 32 callers are refused: want those of %d", n, maxOpening)
+			}
+			asked.Store(0)
+			most.Store(0)
+			took := all(func(i int) {
+				for begun := time.Now(); time.Since(begun) < 20*breakerPause; time.Sleep(time.Duration(10+i%2*5) * time.Millisecond) {
+					came := time.Now()
+					if conn, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
+						t.Errorf("%v, %v", conn, err)
+					}
+					if late := time.Since(came); late > 2*answers {
+						t.Errorf("an answer after %v", late)
+					}
+				}
+			})
+			searches := int64(took / (breakerPause + 2*answers))
+			if n := asked.Load(); most.Load() != 1 || n < 2*(searches-2) || n > 2*(searches+2) {
+				t.Errorf("%d questions, up to %d at a time, in %v: want about %d", n, most.Load(), took, 2*searches)
+			}
+			refuses.Store(false)
+			pool.SetMaxOpenConns(32)
+			conns := make([]*sql.Conn, 32)
+			took = all(func(i int) {
+				for conns[i] == nil {
+					conns[i], _ = pool.Conn(t.Context())
+					time.Sleep(time.Millisecond)
+				}
+			})
+			if rounds := time.Duration(len(conns) / maxOpening); took > breakerPause+(rounds+2)*answers {
+				t.Errorf("all have connections %v after a host accepts writes", took)
+			}
+			for _, conn := range conns {
+				_ = conn.Close()
 			}
 		})
-		if n := asked.Load(); n > 2*maxOpening {
-			t.Errorf("%d questions, as the first of 32 callers are refused: want those of %d", n, maxOpening)
-		}
-		asked.Store(0)
-		most.Store(0)
-		took := all(func() {
-			for begun := time.Now(); time.Since(begun) < 20*breakerPause; time.Sleep(rand.N(20 * time.Millisecond)) {
-				came := time.Now()
-				if conn, err := pool.Conn(t.Context()); !Is(err, ReadOnly) {
-					t.Errorf("%v, %v", conn, err)
-				}
-				if late := time.Since(came); late > 2*answers {
-					t.Errorf("an answer after %v", late)
-				}
-			}
-		})
-		searches := int64(took / (breakerPause + 2*answers))
-		if n := asked.Load(); most.Load() != 1 || n < 2*(searches-2) || n > 2*(searches+2) {
-			t.Errorf("%d questions, up to %d at a time, in %v: want about %d", n, most.Load(), took, 2*searches)
-		}
-		refuses.Store(false)
-		took = all(func() {
-			for {
-				if conn, err := pool.Conn(t.Context()); err == nil {
-					_ = conn.Close()
-					return
-				}
-				time.Sleep(time.Millisecond)
-			}
-		})
-		if took > breakerPause+4*answers {
-			t.Errorf("all have had connections %v after a host accepts writes", took)
-		}
-	})
+	}
 }
 
-// A breaker opens if a host is read-only, and all others as well or not listening. Otherwise all callers ask. One who leaves early says
-// nothing of the hosts.
+// A breaker opens if a host is read-only, and all others as well or not listening. Otherwise all callers ask.
 func TestBusyWriterIsAskedByAll(t *testing.T) {
 	t.Parallel()
 	dial := func(err error) error { return &net.OpError{Op: "dial", Net: "tcp", Err: err} }
@@ -226,56 +228,74 @@ func TestBusyWriterIsAskedByAll(t *testing.T) {
 		{&mysqldriver.MySQLError{Number: outOfRange}, true},
 		{dial(syscall.ECONNREFUSED), true},
 		{dial(syscall.EHOSTUNREACH), true},
-		{dial(&net.DNSError{IsNotFound: true}), true},
+		{&net.DNSError{IsNotFound: true}, true},
+		{&net.DNSError{IsTemporary: true}, false},
 		{dial(os.ErrDeadlineExceeded), false},
 		{&net.OpError{Op: "read", Net: "tcp", Err: syscall.ECONNRESET}, false},
-		{&mysqldriver.MySQLError{Number: 1040}, false}, // too many connections
+		{&mysqldriver.MySQLError{Number: 1040}, false},                                   // too many connections
+		{errors.Join(dial(syscall.ECONNREFUSED), &pgconn.PgError{Code: "53300"}), false}, // the same at the second address of a name
 	} {
-		asked, leave := 0, func() {}
-		h := host{Connector: fakeHost{connecting: func() { asked++; leave() }, fails: a.fails}}
-		standby := host{Connector: fakeHost{connecting: func() {}, refuses: new(atomic.Bool)}}
-		standby.Connector.(fakeHost).refuses.Store(true)
-		c := fakeHosts(nil)
-		c.hosts = []host{h, standby}
-		gone, cancel := context.WithCancel(t.Context())
-		leave = cancel
-		if conn, err := c.Connect(gone); err == nil || c.breaker.Load() != nil {
-			t.Errorf("%v, and the caller leaves: %v, %v; the breaker is open: %v", a.fails, conn, err, c.breaker.Load())
-		}
-		for asked = 0; asked < 2; {
-			before := asked
-			if conn, err := c.Connect(t.Context()); err == nil {
-				t.Fatalf("%v: %v, %v", a.fails, conn, err)
+		synctest.Test(t, func(t *testing.T) {
+			asked := 0
+			h := host{Connector: fakeHost{connecting: func() { asked++ }, fails: a.fails}}
+			standby := host{Connector: fakeHost{connecting: func() {}, refuses: new(atomic.Bool)}}
+			standby.Connector.(fakeHost).refuses.Store(true)
+			c := fakeHosts(nil)
+			c.hosts = []host{h, standby}
+			for range 2 {
+				if conn, err := c.Connect(t.Context()); err == nil {
+					t.Errorf("%v: %v", a.fails, conn)
+				}
 			}
-			if asked == before {
-				break
+			if (asked == 1) != a.opens || (c.breaker.Load() != nil) != a.opens {
+				t.Errorf("%v: asked %d times; the breaker is %v", a.fails, asked, c.breaker.Load())
 			}
-		}
-		if (asked == 1) != a.opens || (c.breaker.Load() != nil) != a.opens {
-			t.Errorf("%v: asked %d times; the breaker is open: %v", a.fails, asked, c.breaker.Load())
-		}
-		// A breaker that is open closes when a caller finds out that there may be a writer.
-		c.breaker.Store(&refusal{err: io.EOF})
-		if conn, err := c.Connect(t.Context()); err == nil || (c.breaker.Load() != nil) != a.opens {
-			t.Errorf("%v: %v, %v; the breaker stays open: %v", a.fails, conn, err, c.breaker.Load())
-		}
+			c.breaker.Store(&refusal{err: io.EOF}) // it closes when a caller finds out that there may be a writer
+			if conn, err := c.Connect(t.Context()); err == nil || (c.breaker.Load() != nil) != a.opens {
+				t.Errorf("%v: %v, %v; the breaker is %v", a.fails, conn, err, c.breaker.Load())
+			}
+		})
 	}
 }
 
-// If the caller who asks gets no answer, or leaves, the next one asks after the pause.
+// A caller who leaves while it asks, or whose answers are older than a connection to another host, says nothing of the hosts: a breaker that is
+// closed stays so, and if it is open the next caller asks after the pause. A caller who has no answer in time is not waited for.
 func TestNextCallerSearchesForAWriter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := new(breaker)
-		b.Store(&refusal{io.EOF, time.Now()})
-		for range 3 {
-			time.Sleep(breakerPause - 1)
-			if _, err := b.enter(); !errors.Is(err, io.EOF) {
-				t.Errorf("within the pause: %v", err)
-			}
-			time.Sleep(1)
-			if mine, err := b.enter(); err != nil || mine != b.Load() {
-				t.Errorf("after the pause: %v, %v", mine, err)
+		refuses := new(atomic.Bool)
+		refuses.Store(true)
+		for _, asks := range []func(c serverConnector, leave func()){
+			func(_ serverConnector, leave func()) { leave() },
+			func(c serverConnector, _ func()) { c.latest.Add(1) },
+		} {
+			for _, open := range []*refusal{nil, {err: io.EOF}} {
+				ctx, leave := context.WithCancel(t.Context())
+				c := fakeHosts(nil)
+				h := host{Connector: fakeHost{connecting: func() { asks(c, leave) }, refuses: refuses}}
+				copy(c.hosts, []host{h, h, h})
+				c.breaker.Store(open)
+				if conn, err := c.Connect(ctx); err == nil || (c.breaker.Load() != nil) != (open != nil) {
+					t.Errorf("%v, %v; the breaker is %v", conn, err, c.breaker.Load())
+				}
+				leave()
+				if open == nil {
+					continue
+				}
+				time.Sleep(breakerPause - 1)
+				if _, err := c.breaker.enter(time.Second); !errors.Is(err, io.EOF) {
+					t.Errorf("within the pause: %v", err)
+				}
+				time.Sleep(time.Nanosecond)
+				for range 2 {
+					if mine, err := c.breaker.enter(time.Second); err != nil || mine != c.breaker.Load() {
+						t.Errorf("after the pause: %v, %v", mine, err)
+					}
+					if _, err := c.breaker.enter(time.Second); !errors.Is(err, io.EOF) {
+						t.Errorf("another one asks: %v", err)
+					}
+					time.Sleep(time.Second)
+				}
 			}
 		}
 	})
