@@ -41,9 +41,10 @@ type serverConnector struct {
 
 // breaker is a circuit breaker that the connectors of a database share. While no host accepts writes, each order and each timer of
 // all instances wants a connection. A server that has to start a process for each question would do nothing else, and could not be promoted.
-// So it opens when a host was read-only, and all others as well or not listening. A host that failed otherwise may be a writer that is
-// busy. While it is open, one caller at a time asks the hosts, and the others get the last error at once: database/sql opens
-// the connections of all who wait for one in a single goroutine, which must not wait itself. A host that accepts a connection closes it.
+// So it opens when a host was read-only, and all others as well or not listening. While it is open, one caller at a time asks the hosts,
+// and the others get the last error at once. They do not wait for the next one: database/sql opens the connections of all who wait for one
+// in a single goroutine, so a pool would have one answer per search. A connection closes the breaker. So does a caller who leaves early, and a
+// host that failed otherwise: it may be a writer that is busy.
 type breaker struct{ atomic.Pointer[refusal] }
 
 // refusal is why no host accepted a connection, and until when only the caller who has stored it may ask them. It is nil while the
@@ -56,8 +57,8 @@ type refusal struct {
 // breakerPause is how long the hosts are not asked after an answer.
 const breakerPause = time.Second / 4
 
-// enter returns the refusal of a caller who may ask the hosts, and has to replace it afterwards, or why another one may not. A caller who
-// takes longer than limit is no longer waited for.
+// enter returns the refusal of a caller who may ask the hosts, and has to replace it afterwards, or the last error if another one asks. One
+// who takes longer than limit is no longer waited for.
 func (b *breaker) enter(limit time.Duration) (mine *refusal, err error) {
 	last := b.Load()
 	if last == nil {
@@ -101,11 +102,7 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() {
-		if mine != nil { // and no host has said more
-			c.breaker.CompareAndSwap(mine, &refusal{mine.err, time.Now().Add(breakerPause)})
-		}
-	}()
+	defer func() { c.breaker.CompareAndSwap(mine, nil) }() // unless it stays open
 	if c.opening != nil {
 		select {
 		case c.opening <- struct{}{}:
@@ -148,12 +145,8 @@ func (c serverConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if len(c.hosts) > 1 {
 		refused = fmt.Errorf("no host accepts writes: %w", refused)
 	}
-	switch {
-	case ctx.Err() != nil || c.latest.Load() != latest: // not all were asked, or the answers are old
-	case readOnly && !maybe:
+	if readOnly && !maybe && ctx.Err() == nil && c.latest.Load() == latest { // all were asked, and none has accepted since
 		c.breaker.CompareAndSwap(mine, &refusal{refused, time.Now().Add(breakerPause)})
-	default:
-		c.breaker.CompareAndSwap(mine, nil)
 	}
 	return nil, refused
 }
