@@ -228,6 +228,7 @@ func TestBusyWriterIsAskedByAll(t *testing.T) {
 		{&mysqldriver.MySQLError{Number: outOfRange}, true},
 		{dial(syscall.ECONNREFUSED), true},
 		{dial(syscall.EHOSTUNREACH), true},
+		{dial(syscall.ENETUNREACH), true},
 		{&net.DNSError{IsNotFound: true}, true},
 		{&net.DNSError{IsTemporary: true}, false},
 		{dial(os.ErrDeadlineExceeded), false},
@@ -254,7 +255,17 @@ func TestBusyWriterIsAskedByAll(t *testing.T) {
 			if conn, err := c.Connect(t.Context()); err == nil || (c.breaker.Load() != nil) != a.opens {
 				t.Errorf("%v: %v, %v; the breaker is %v", a.fails, conn, err, c.breaker.Load())
 			}
+			c.hosts = []host{h, h}
+			c.breaker.Store(nil)
+			if conn, err := c.Connect(t.Context()); err == nil || (c.breaker.Load() != nil) != Is(err, ReadOnly) {
+				t.Errorf("%v at all hosts: %v, %v; the breaker is %v", a.fails, conn, err, c.breaker.Load())
+			}
 		})
+	}
+	c := fakeHosts(nil) // a connection closes what another caller has opened meanwhile
+	c.hosts = []host{{Connector: fakeHost{connecting: func() { c.breaker.Store(&refusal{err: io.EOF}) }}}}
+	if _, err := c.Connect(t.Context()); err != nil || c.breaker.Load() != nil {
+		t.Errorf("%v; the breaker is %v", err, c.breaker.Load())
 	}
 }
 
