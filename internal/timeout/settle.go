@@ -14,8 +14,8 @@ import (
 // is not called in a busy loop.
 const notDuePause = 10 * time.Millisecond
 
-// backoffMax is the bound of the pause after any failure.
-const backoffMax = 5 * time.Minute
+// LongestPause is the bound of the pause after any failure.
+const LongestPause = 5 * time.Minute
 
 var (
 	errRetry     = errors.New("the handler asked for another attempt")
@@ -77,8 +77,8 @@ func (w *worker) settled(v Verdict, n int) {
 // backoff is full jitter under a bound that doubles with each attempt.
 func (b *batch) backoff(attempt int) time.Duration {
 	bound := b.w.opts.Backoff << min(attempt-1, 30)
-	if bound <= 0 || bound > backoffMax {
-		bound = backoffMax
+	if bound <= 0 || bound > LongestPause {
+		bound = LongestPause
 	}
 	return rand.N(bound + 1)
 }
