@@ -61,7 +61,7 @@ type Engine struct {
 // Facts are what code asks about an engine.
 type Facts struct {
 	Scripts              bool // several statements may share a round trip, and are one transaction with it
-	LocksReachAllWriters bool // a row lock keeps every other writer out, wherever it is connected
+	LocksReachAllWriters bool // a row lock keeps every other writer out, and a read is never stale, wherever they are connected; otherwise COMMIT may conflict, and a guard has to be written
 	OneWriter            bool // only one transaction writes at a time, so rows are not locked
 	Returning            bool // INSERT and UPDATE can return columns; otherwise LAST_INSERT_ID does
 	RowValues            bool // conditions on several columns in parentheses use an index

@@ -5,7 +5,14 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -76,7 +83,7 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{"max_connections": "12"}})
 	db, unhurried := postgres(t, server.URL())
-	exec := func(pool *sql.DB, statements ...string) (err error) {
+	execute := func(pool *sql.DB, statements ...string) (err error) {
 		conn, err := pool.Conn(t.Context())
 		for _, s := range statements {
 			if err != nil {
@@ -86,7 +93,7 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		}
 		return errors.Join(err, conn.Close())
 	}
-	if err := exec(db, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CONSTRAINT positive CHECK (n > 0))", "CREATE INDEX byn ON t (n)",
+	if err := execute(db, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CONSTRAINT positive CHECK (n > 0))", "CREATE INDEX byn ON t (n)",
 		"INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE ROLE guest LOGIN"); err != nil {
 		t.Fatal(err)
 	}
@@ -100,43 +107,109 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		if _, err := tx.ExecContext(t.Context(), "UPDATE t SET n = 3 WHERE id = 1"); err != nil {
 			return err
 		}
-		return exec(db, statements...)
+		return execute(db, statements...)
 	}
 	certificates := testbedtest.NewCertificates(t)
 	guarded := "postgres://shop:wrong@" + testbedtest.SecurePostgres(t, certificates) + "?tls-ca=" + certificates.CA
-	for code, c := range map[string]provocation{
-		"23505": {sqldb.Duplicate, func() error { return exec(db, "INSERT INTO t VALUES (1, 1)") }},
-		"42703": {sqldb.NoSchema, func() error { return exec(db, "SELECT z FROM t") }},
-		"42P01": {sqldb.NoSchema, func() error { return exec(db, "SELECT 1 FROM z") }},
-		"42701": {sqldb.Repeated, func() error { return exec(db, "ALTER TABLE t ADD COLUMN n INT") }},
-		"42710": {sqldb.Repeated, func() error { return exec(db, "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)") }},
-		"42P07": {sqldb.Repeated, func() error { return exec(db, "CREATE INDEX byn ON t (n)") }},
-		"42601": {sqldb.None, func() error { return exec(db, "SELECT FROM WHERE") }},
-		"42501": {sqldb.Denied, func() error { return exec(guest, "UPDATE t SET n = 2") }},
-		"3F000": {sqldb.Denied, func() error { return exec(guest, "SET search_path = elsewhere; CREATE TABLE z (n INT)") }},
+	errs := map[string]provocation{
+		"23505": {sqldb.Duplicate, func() error { return execute(db, "INSERT INTO t VALUES (1, 1)") }},
+		"42703": {sqldb.NoSchema, func() error { return execute(db, "SELECT z FROM t") }},
+		"42P01": {sqldb.NoSchema, func() error { return execute(db, "SELECT 1 FROM z") }},
+		"42701": {sqldb.Repeated, func() error { return execute(db, "ALTER TABLE t ADD COLUMN n INT") }},
+		"42710": {sqldb.Repeated, func() error { return execute(db, "ALTER TABLE t ADD CONSTRAINT positive CHECK (n > 0)") }},
+		"42P07": {sqldb.Repeated, func() error { return execute(db, "CREATE INDEX byn ON t (n)") }},
+		"42601": {sqldb.None, func() error { return execute(db, "SELECT FROM WHERE") }},
+		"42501": {sqldb.Denied, func() error { return execute(guest, "UPDATE t SET n = 2") }},
+		"3F000": {sqldb.Denied, func() error { return execute(guest, "SET search_path = elsewhere; CREATE TABLE z (n INT)") }},
 		"28000": {sqldb.Denied, func() error { return refused(t, strings.Replace(server.URL(), "shop@", "stranger@", 1)) }},
 		"28P01": {sqldb.Denied, func() error { return refused(t, guarded) }},
 		"40001": {sqldb.Conflict, func() error {
-			return exec(db, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t", "ROLLBACK; UPDATE t SET n = n; BEGIN; "+
+			return execute(db, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t", "ROLLBACK; UPDATE t SET n = n; BEGIN; "+
 				"DO $$BEGIN RAISE serialization_failure; END$$")
 		}},
 		"40P01": {sqldb.Conflict, func() error { return deadlocked(t, unhurried) }},
 		"55P03": {sqldb.RowLocked, func() error { return held("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT") }},
 		"57014": {sqldb.Late, func() error { return held(sqldb.PostgreSQL().Within("SELECT * FROM t FOR UPDATE", 9000000)) }},
-		"25006": {sqldb.ReadOnly, func() error { return exec(db, "SET default_transaction_read_only = on", "UPDATE t SET n = 2") }},
-		"57P01": {sqldb.Stopping, func() error { return exec(db, "SELECT pg_terminate_backend(pg_backend_pid())") }},
+		"25006": {sqldb.ReadOnly, func() error { return execute(db, "SET default_transaction_read_only = on", "UPDATE t SET n = 2") }},
+		"57P01": {sqldb.Stopping, func() error { return execute(db, "SELECT pg_terminate_backend(pg_backend_pid())") }},
 		"25P03": {sqldb.Lost, func() error { return ended(t, db, "SET idle_in_transaction_session_timeout = 1; BEGIN") }},
 		"57P05": {sqldb.Lost, func() error { return ended(t, db, "SET idle_session_timeout = 1") }},
 		"53300": {sqldb.Starting, func() error { return crowded(t, guest, 12) }},
-	} {
-		t.Run(code, func(t *testing.T) {
-			err := c.provoke()
-			e, ok := errors.AsType[*pgconn.PgError](err)
-			if !ok || e.Code != code || sqldb.Classify(err) != c.want {
-				t.Errorf("%v of class %v, want %s of class %v", err, sqldb.Classify(err), code, c.want)
-			}
-		})
 	}
+	full := map[string]provocation{
+		"53100": {sqldb.Full, func() error {
+			return execute(db, "CREATE TABLESPACE small LOCATION '"+smallDisk(t)+"'", "CREATE TABLE large (x TEXT) TABLESPACE small",
+				"INSERT INTO large SELECT repeat('x', 1000) FROM generate_series(1, 2000)")
+		}},
+	}
+	if runtime.GOOS != "linux" || os.Getuid() != 0 { // it may not mount a disk
+		full = nil
+	}
+	last := map[string]provocation{
+		"57P03": {sqldb.Starting, func() error { return stopping(t, server, db) }},
+	}
+	for _, errs := range []map[string]provocation{errs, full, last} {
+		for code, c := range errs {
+			t.Run(code, func(t *testing.T) {
+				err := c.provoke()
+				e, ok := errors.AsType[*pgconn.PgError](err)
+				if !ok || e.Code != code || sqldb.Classify(err) != c.want {
+					t.Errorf("%v of class %v, want %s of class %v", err, sqldb.Classify(err), code, c.want)
+				}
+			})
+		}
+	}
+}
+
+// smallDisk returns a folder of the user postgres with room for a megabyte.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	owner, err := user.Lookup("postgres")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	for _, parent := range []string{folder, filepath.Dir(folder)} {
+		err = errors.Join(err, os.Chmod(parent, 0o755)) //nolint:gosec // another user's server enters it
+	}
+	if out, mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1M,mode=0700,uid="+owner.Uid, "tmpfs", folder).CombinedOutput(); err != nil || mount != nil { //nolint:gosec // a folder of the test
+		t.Fatalf("%v, %v: %s", err, mount, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "umount", "--lazy", folder).CombinedOutput(); err != nil { //nolint:gosec // likewise
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return folder
+}
+
+// stopping asks a server to stop, which it does when its last session has ended, and returns why it refuses a new one.
+func stopping(t *testing.T, server *testbed.Postgres, pool *sql.DB) error {
+	t.Helper()
+	conn, err := pool.Conn(t.Context())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	text, err := os.ReadFile(filepath.Join(server.Data(), "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
+	if err != nil {
+		return err
+	}
+	process, err := os.FindProcess(pid)
+	if err == nil {
+		err = process.Signal(syscall.SIGTERM)
+	}
+	for err == nil { // it may take a moment to read the signal
+		one, failed := pgconn.Connect(t.Context(), server.URL())
+		if err = failed; err == nil {
+			err = one.Close(t.Context())
+		}
+	}
+	return err
 }
 
 // refused returns why a database cannot be opened.

@@ -63,25 +63,32 @@ func TestErrorsOfMariaDB(t *testing.T) {
 			return p.crossed("SET innodb_snapshot_isolation = ON", "UPDATE t SET n = n + 1 WHERE id = 1")
 		}},
 	}
+	var last map[uint16]provocation
 	if onMySQL(t) {
+		last = map[uint16]provocation{
+			1053: {sqldb.Stopping, func() error { return p.locked("UPDATE t SET n = 2 WHERE id = 1", p.kill("SHUTDOWN --")) }},
+		}
 		own = map[uint16]provocation{
 			3572: {sqldb.RowLocked, func() error { return p.locked("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT", nil) }},
 			1205: {sqldb.RowLocked, func() error {
 				return p.locked("SELECT /*+ SET_VAR(innodb_lock_wait_timeout = 1) */ * FROM t WHERE id = 1 FOR UPDATE", nil)
 			}},
 			3822: {sqldb.Repeated, p.statement(again)},
+			4031: {sqldb.Lost, p.idle},
 			3024: {sqldb.Late, p.statement("SELECT /*+ MAX_EXECUTION_TIME(10) */ COUNT(*) FROM information_schema.columns a, information_schema.columns b")},
 		}
 	}
 	maps.Copy(errs, own)
-	for number, c := range errs {
-		t.Run(fmt.Sprint(number), func(t *testing.T) {
-			err := c.provoke()
-			e, ok := errors.AsType[*mysql.MySQLError](err)
-			if !ok || e.Number != number || sqldb.Classify(err) != c.want {
-				t.Errorf("%v of class %v, want %d of class %v", err, sqldb.Classify(err), number, c.want)
-			}
-		})
+	for _, errs := range []map[uint16]provocation{errs, last} {
+		for number, c := range errs {
+			t.Run(fmt.Sprint(number), func(t *testing.T) {
+				err := c.provoke()
+				e, ok := errors.AsType[*mysql.MySQLError](err)
+				if !ok || e.Number != number || sqldb.Classify(err) != c.want {
+					t.Errorf("%v of class %v, want %d of class %v", err, sqldb.Classify(err), number, c.want)
+				}
+			})
+		}
 	}
 }
 
@@ -203,6 +210,28 @@ func (p provoker) await(query string, args ...any) {
 			return
 		}
 	}
+}
+
+// idle returns the error of a statement in a session that the server has ended, because it was idle for a second.
+func (p provoker) idle() error {
+	ctx := p.t.Context()
+	db := p.connect("root")
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var session int64
+	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&session); err != nil {
+		return err
+	}
+	if _, err := conn.ExecContext(ctx, "SET wait_timeout = 1"); err != nil {
+		return err
+	}
+	p.await("SELECT COUNT(*) = 0 FROM information_schema.processlist WHERE id = ?", session)
+	_, err = conn.ExecContext(ctx, "SELECT 1")
+	return err
 }
 
 // crossed returns the error of a statement after another transaction has written to the rows that its own has read.
