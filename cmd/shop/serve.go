@@ -31,7 +31,7 @@ func serveCommand() cli.Command {
 			{Purpose: "With the strategies on Redis, and the admin listener that shop timers uses", Line: "shop serve --redis redis://127.0.0.1:6379/0 --admin-listen 127.0.0.1:8081"},
 			{Purpose: "A password stays out of the process list", Line: "SHOP_DATABASE=mysql://USER:PASSWORD@127.0.0.1:3306/shop shop serve --auth keys"},
 		},
-		Exits: []cli.Exit{{Code: 0, Meaning: "drained after Ctrl-C or SIGTERM"}, {Code: 1, Meaning: "a listener or a store is unavailable, or the drain failed"}},
+		Exits: []cli.Exit{{Code: 0, Meaning: "drained after Ctrl-C or SIGTERM"}, {Code: 1, Meaning: "a listener or a store is unavailable"}},
 		Env: []cli.Variable{
 			{Name: "OTEL_EXPORTER_OTLP_ENDPOINT", Meaning: "Export traces, metrics and logs by OTLP to this URL, such as http://127.0.0.1:4318; the other OTEL_EXPORTER_OTLP_ variables apply too"},
 			{Name: "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER, OTEL_LOGS_EXPORTER", Meaning: "Use another exporter, such as console; none exports nothing; memory, for traces, only keeps the last minutes for the trace of an order"},
