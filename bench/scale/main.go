@@ -37,30 +37,26 @@ func run(ctx context.Context, args []string) error {
 	if err := f.Parse(args); err != nil {
 		return err
 	}
-	file := filepath.Join(*docs, results)
 	if *rounds > 0 {
 		// A disk that other programs use as well would make each run another one. Its flush is measured alone.
 		if err := os.Setenv("TMPDIR", *memory); err != nil {
 			return err
 		}
-		return measureAll(ctx, file, *rounds, *seconds)
+		return measureAll(ctx, *docs, *rounds, *seconds)
 	}
-	s, err := read(file)
+	s, err := read(*docs)
 	if err != nil {
 		return err
 	}
-	if s.Failovers, err = failovers(*docs); err != nil {
-		return err
-	}
 	s.think(0.5)
-	if err := s.save(file); err != nil {
+	if err := s.save(*docs); err != nil {
 		return err
 	}
 	return s.write(*docs)
 }
 
 // measureAll measures rounds of the shop of this checkout.
-func measureAll(ctx context.Context, file string, rounds int, seconds float64) error {
+func measureAll(ctx context.Context, docs string, rounds int, seconds float64) error {
 	dir, err := os.MkdirTemp("", "shop-scale-")
 	if err != nil {
 		return err
@@ -71,7 +67,7 @@ func measureAll(ctx context.Context, file string, rounds int, seconds float64) e
 		return err
 	}
 	for range rounds {
-		if err := measure(ctx, file, shop, seconds); err != nil {
+		if err := measure(ctx, docs, shop, seconds); err != nil {
 			return err
 		}
 	}

@@ -72,9 +72,9 @@ var (
 	alongside = []Load{{1, 1, 1, "sqlite"}, {1, 64, 1, "sqlite"}}
 )
 
-// measure adds a round of all loads to a file.
-func measure(ctx context.Context, file, executable string, seconds float64) error {
-	all, err := read(file)
+// measure adds a round of all loads to the study in docs.
+func measure(ctx context.Context, docs, executable string, seconds float64) error {
+	all, err := read(docs)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -100,7 +100,7 @@ func measure(ctx context.Context, file, executable string, seconds float64) erro
 		}
 		fmt.Fprintf(os.Stderr, "round %d %+v: %.0f orders/s, %.2f processors of others\n", round, l, r.OrdersPerSecond, r.Others)
 	}
-	return all.save(file)
+	return all.save(docs)
 }
 
 // flushed returns how many milliseconds the folder of this program takes to flush a page, the median of many.

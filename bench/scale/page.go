@@ -32,26 +32,28 @@ type Study struct {
 	Fitted    []Prediction `json:"fitted"`
 	Predicted []Prediction `json:"predicted"`
 	Futures   []Future     `json:"futures,omitempty"` // none unless the model holds
-	Failovers []Failover   `json:"failovers"`         // as the report on engines had them
+	Failovers []Failover   `json:"-"`                 // those of the report on engines
 }
 
-func read(file string) (s Study, err error) {
-	raw, err := os.ReadFile(file) //nolint:gosec // the caller's
+// read reads a study, and the failovers, from the documentation.
+func read(docs string) (s Study, err error) {
+	raw, err := os.ReadFile(filepath.Join(docs, results)) //nolint:gosec // the caller's
 	if err != nil {
 		return s, err
 	}
 	if err := json.Unmarshal(raw, &s); err != nil {
-		return s, fmt.Errorf("%s: %w", file, err)
+		return s, fmt.Errorf("%s: %w", results, err)
 	}
-	return s, nil
+	s.Failovers, err = failovers(docs)
+	return s, err
 }
 
-func (s Study) save(file string) error {
+func (s Study) save(docs string) error {
 	raw, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(file, append(raw, '\n'), 0o644) //nolint:gosec // to be read
+	return os.WriteFile(filepath.Join(docs, results), append(raw, '\n'), 0o644) //nolint:gosec // to be read
 }
 
 // tolerance is by how much the model may miss a measured run.
@@ -158,9 +160,9 @@ func (s Study) Hottest() float64 {
 
 // Failover is a row of the report on engines: a server is killed and no order is lost.
 type Failover struct {
-	Engine  string  `json:"engine"`
-	Fault   string  `json:"fault"`
-	Seconds float64 `json:"seconds"`
+	Engine  string
+	Fault   string
+	Seconds float64
 }
 
 var failoverRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| ([^|]*killed[^|]*) \| \d+ \| \d+ \| 0 \| ([0-9. |]+) \|$`)

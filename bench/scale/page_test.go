@@ -15,10 +15,10 @@ var update = flag.Bool("update", false, "write the page and the chart from their
 
 const docs = "../../docs"
 
-// The page and the chart show the stored results, and the model of today has these results.
+// The page and the chart show the stored results, and those of the report on engines. The model of today has these results.
 func TestPageShowsTheResultsOfTheModel(t *testing.T) {
 	t.Parallel()
-	s, err := read(filepath.Join(docs, results))
+	s, err := read(docs)
 	if err != nil {
 		t.Fatal(err)
 	}
