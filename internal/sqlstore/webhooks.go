@@ -15,8 +15,8 @@ import (
 const perWebhookPass = 500
 
 // ScheduleDeliveries gives each SKU a timer of kind that is due now, if its ledger has entries that [Store.Delivered] does not know, and
-// it has no such timer, open or dead. It returns how many. A timer that fires later than any attempt may is from before the database's clock
-// was set back, and gets a new time. The ledger is the outbox: an entry is written in the transaction of its order, so
+// it has no such timer, open or dead. It returns how many. A timer that fires in more than ten minutes is from before the database's clock
+// was set back. It is due now, and its attempts begin again. Clocks of several nodes differ by less. The ledger is the outbox: an entry is written in the transaction of its order, so
 // an order costs nothing more. hold begins each transaction, and its error ends them.
 func (s *Store) ScheduleDeliveries(ctx context.Context, hold func(context.Context, timeout.Tx) error, kind string) (n int64, err error) {
 	for {
@@ -33,7 +33,7 @@ func (s *Store) ScheduleDeliveries(ctx context.Context, hold func(context.Contex
 			// The version of a SKU grows with each entry, so no ledger is read for those that have none.
 			if err := tx.Raw("SELECT s.sku, "+s.engine.Now+" AS read_at FROM skus s LEFT JOIN webhooks w ON w.sku = s.sku WHERE (w.sku IS NULL OR w.version <> s.version)"+
 				" AND NOT EXISTS (SELECT 1 FROM timeouts t WHERE t.kind = ? AND t.id = s.sku AND (t.state <> ? OR t.next_at <= "+s.engine.Millis+" + ?))"+
-				" ORDER BY s.sku LIMIT ?", kind, timeout.Open, (2*timeout.LongestPause).Milliseconds(), perWebhookPass).Scan(&behind).Error; err != nil {
+				" ORDER BY s.sku LIMIT ?", kind, timeout.Open, (2 * timeout.LongestPause).Milliseconds(), perWebhookPass).Scan(&behind).Error; err != nil {
 				return err
 			}
 			if found = len(behind); found == 0 {

@@ -14,7 +14,7 @@ import (
 // is not called in a busy loop.
 const notDuePause = 10 * time.Millisecond
 
-// LongestPause is the bound of the pause after any failure.
+// LongestPause is the bound of the pause after a failure, unless the handler asks for another one by [Retry].
 const LongestPause = 5 * time.Minute
 
 var (

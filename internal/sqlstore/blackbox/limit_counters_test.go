@@ -52,7 +52,7 @@ func manyOrders(t *testing.T, h *handle, s *sqlstore.Store, customer, sku string
 	}
 }
 
-// A customer with 20,000 open orders buys units of a SKU with a limit as fast as a new customer, also under a limit of open orders.
+// A customer with 20,000 open orders buys units of a SKU with a limit about as fast as a new customer. A limit of open orders counts them by index.
 func TestManyOpenOrdersSlowNoLimitedPurchase(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {

@@ -39,12 +39,18 @@ func TestSwitchOverBehindOneAddress(t *testing.T) {
 			_, err := s.Restock(t.Context(), "b", 7, nil)
 			return err
 		})
+		written, await := "gtid_executed", "WAIT_FOR_EXECUTED_GTID_SET" // in the words of MySQL
+		if mysql, err := old.IsMySQL(t.Context()); err != nil {
+			t.Fatal(err)
+		} else if !mysql {
+			written, await = "gtid_binlog_pos", "MASTER_GTID_WAIT"
+		}
 		execAt(t, old, "SET GLOBAL read_only = 1")
 		var position string
-		if err := testbedtest.OpenSQL(t, old.URL()).QueryRowContext(t.Context(), "SELECT @@gtid_binlog_pos").Scan(&position); err != nil {
+		if err := testbedtest.OpenSQL(t, old.URL()).QueryRowContext(t.Context(), "SELECT @@"+written).Scan(&position); err != nil {
 			t.Fatal(err)
 		}
-		execAt(t, successor, "DO MASTER_GTID_WAIT('"+position+"', 60)", "STOP SLAVE", "SET GLOBAL read_only = 0")
+		execAt(t, successor, "DO "+await+"('"+position+"', 60)", "STOP REPLICA", "SET GLOBAL read_only = 0")
 		proxy.Lead(successor.Addr())
 		if err := place(); err != nil {
 			t.Errorf("the order that was about to commit: %v", err)

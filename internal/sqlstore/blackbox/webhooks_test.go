@@ -112,30 +112,31 @@ func TestDeliveriesFollowTheLedger(t *testing.T) {
 	})
 }
 
-// The clock of the database is set back by a day, which is as if its timers were a day younger. A delivery is tried again now, unless an
-// operator has to redrive it. A pause after a failure is kept.
+// The clock of the database is set back by a day, which is as if its timers were a day younger. A delivery that would be tried more than ten
+// minutes from now is tried now, unless an operator has to redrive it.
 func TestClockSetBackDelaysNoDelivery(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
 		raw := new(handle)
 		s, q := timed(t, open(t, url, "one", raw))
-		for _, sku := range []string{"dead", "late", "paused"} {
+		for _, sku := range []string{"dead", "late", "too-long", "paused"} {
 			create(t, s, sku, "conditional", 10)
 		}
 		scheduleDeliveries(t, s, q)
 		for sku, change := range map[string]string{
-			"dead":   "state = 'DEAD', next_at = next_at + 86400000",
-			"late":   "next_at = next_at + 86400000, due_at = due_at + 86400000",
-			"paused": "next_at = next_at + 300000",
+			"dead":     "state = 'DEAD', next_at = next_at + 86400000",
+			"late":     "next_at = next_at + 86400000, due_at = due_at + 86400000",
+			"too-long": "next_at = next_at + 660000",
+			"paused":   "next_at = next_at + 540000",
 		} {
 			if err := raw.db.Exec("UPDATE timeouts SET "+change+" WHERE kind = ? AND id = ?", deliver, sku).Error; err != nil {
 				t.Fatal(err)
 			}
 		}
-		if _, n := scheduleDeliveries(t, s, q); n != 1 {
-			t.Errorf("%d timers are new, want that of the late SKU", n)
+		if _, n := scheduleDeliveries(t, s, q); n != 2 {
+			t.Errorf("%d timers are new, want those of two SKUs", n)
 		}
-		for sku, late := range map[string]bool{"dead": true, "late": false, "paused": true} {
+		for sku, late := range map[string]bool{"dead": true, "late": false, "too-long": false, "paused": true} {
 			now, err := s.Now(t.Context())
 			row, failed := q.Get(t.Context(), deliver, sku)
 			if err := errors.Join(err, failed); err != nil || row.Next.After(now.Add(time.Second)) != late {
