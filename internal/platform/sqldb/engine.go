@@ -1,9 +1,10 @@
 // Package sqldb is the seam to the engines of SQL: SQLite, MariaDB, MySQL, a shard of Vitess, and PostgreSQL. Packages that keep tables in a
 // [database/sql.DB] take an [Engine], and import no driver.
 //
-// Each engine has one file with everything in which it differs: how connections are opened, with the session settings
+// Each engine has one file with what it does not share with another: how connections are opened, with the session settings
 // on which the code relies; the [Class] of each error; the clock; insertions of rows that may exist; hints; types of
-// columns; the lock of the schema; and [Facts], which the code asks.
+// columns; the lock of the schema; and [Facts], which the code asks. MariaDB, Galera and Vitess speak the protocol of MySQL, so mysql.go opens
+// them too. hosts.go finds out which of them answers. conn.go follows the writer among several hosts.
 package sqldb
 
 import (
@@ -61,7 +62,7 @@ type Engine struct {
 // Facts are what code asks about an engine.
 type Facts struct {
 	Scripts              bool // several statements may share a round trip, and are one transaction with it
-	LocksReachAllWriters bool // a row lock keeps every other writer out, and a read is never stale, wherever they are connected; otherwise COMMIT may conflict, and a guard has to be written
+	LocksReachAllWriters bool // a row lock keeps every other writer out, wherever it is connected. Otherwise a guard has to be written, reads may be stale, and COMMIT may conflict
 	OneWriter            bool // only one transaction writes at a time, so rows are not locked
 	Returning            bool // INSERT and UPDATE can return columns; otherwise LAST_INSERT_ID does
 	RowValues            bool // conditions on several columns in parentheses use an index

@@ -49,6 +49,7 @@ func TestNodeOutOfStepIsLeft(t *testing.T) {
 		_, err := next.ExecContext(t.Context(), "DELETE FROM t")
 		return err == nil
 	})
+	conflictsAtCommit(t, db, next) // while the cluster is whole
 	proxy.Lead(nodes[1].Addr())
 	if _, err := testbedtest.OpenSQL(t, nodes[0].URL()).ExecContext(t.Context(), "SET GLOBAL wsrep_reject_queries = ALL"); err != nil {
 		t.Fatal(err)
@@ -61,5 +62,28 @@ func TestNodeOutOfStepIsLeft(t *testing.T) {
 		if _, err := db.ExecContext(t.Context(), "DELETE FROM t"); err != nil {
 			t.Errorf("a statement after the first: %v", err)
 		}
+	}
+}
+
+// conflictsAtCommit has a transaction at one node insert a row that another node inserts before the COMMIT, which is refused. A transaction
+// that is begun again succeeds.
+func conflictsAtCommit(t *testing.T, one, another *sql.DB) {
+	t.Helper()
+	tx, err := one.BeginTx(t.Context(), nil)
+	if err == nil {
+		_, err = tx.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
+	}
+	if err == nil {
+		_, err = another.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = tx.Commit()
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1213 || !sqldb.Is(err, sqldb.Conflict) {
+		t.Errorf("COMMIT: %v, want error 1213", err)
+	}
+	if _, err := one.ExecContext(t.Context(), "INSERT INTO t VALUES (2)"); err != nil {
+		t.Errorf("begun again: %v", err)
 	}
 }

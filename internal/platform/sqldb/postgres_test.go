@@ -10,7 +10,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -83,16 +82,7 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	server := testbedtest.StartPostgres(t, testbed.PostgresConfig{Vars: map[string]string{"max_connections": "12"}})
 	db, unhurried := postgres(t, server.URL())
-	execute := func(pool *sql.DB, statements ...string) (err error) {
-		conn, err := pool.Conn(t.Context())
-		for _, s := range statements {
-			if err != nil {
-				return err
-			}
-			_, err = conn.ExecContext(t.Context(), s)
-		}
-		return errors.Join(err, conn.Close())
-	}
+	execute := func(pool *sql.DB, statements ...string) error { return inSession(t, pool, statements...) }
 	if err := execute(db, "CREATE TABLE t (id INT PRIMARY KEY, n INT, CONSTRAINT positive CHECK (n > 0))", "CREATE INDEX byn ON t (n)",
 		"INSERT INTO t VALUES (1, 1), (2, 2)", "CREATE ROLE guest LOGIN"); err != nil {
 		t.Fatal(err)
@@ -136,47 +126,70 @@ func TestErrorsOfPostgreSQL(t *testing.T) {
 		"57P05": {sqldb.Lost, func() error { return ended(t, db, "SET idle_session_timeout = 1") }},
 		"53300": {sqldb.Starting, func() error { return crowded(t, guest, 12) }},
 	}
+	disk := smallDisk(t)
 	full := map[string]provocation{
 		"53100": {sqldb.Full, func() error {
-			return execute(db, "CREATE TABLESPACE small LOCATION '"+smallDisk(t)+"'", "CREATE TABLE large (x TEXT) TABLESPACE small",
+			return execute(db, "CREATE TABLESPACE small LOCATION '"+disk+"'", "CREATE TABLE large (x TEXT) TABLESPACE small",
 				"INSERT INTO large SELECT repeat('x', 1000) FROM generate_series(1, 2000)")
 		}},
 	}
-	if runtime.GOOS != "linux" || os.Getuid() != 0 { // it may not mount a disk
+	if disk == "" {
 		full = nil
 	}
 	last := map[string]provocation{
 		"57P03": {sqldb.Starting, func() error { return stopping(t, server, db) }},
 	}
 	for _, errs := range []map[string]provocation{errs, full, last} {
-		for code, c := range errs {
-			t.Run(code, func(t *testing.T) {
-				err := c.provoke()
-				e, ok := errors.AsType[*pgconn.PgError](err)
-				if !ok || e.Code != code || sqldb.Classify(err) != c.want {
-					t.Errorf("%v of class %v, want %s of class %v", err, sqldb.Classify(err), code, c.want)
-				}
-			})
-		}
+		provokeAll(t, errs)
 	}
 }
 
-// smallDisk returns a folder of the user postgres with room for a megabyte.
+func provokeAll(t *testing.T, errs map[string]provocation) {
+	t.Helper()
+	for code, c := range errs {
+		t.Run(code, func(t *testing.T) {
+			err := c.provoke()
+			e, ok := errors.AsType[*pgconn.PgError](err)
+			if !ok || e.Code != code || sqldb.Classify(err) != c.want {
+				t.Errorf("%v of class %v, want %s of class %v", err, sqldb.Classify(err), code, c.want)
+			}
+		})
+	}
+}
+
+// inSession executes statements one after the other, until one fails.
+func inSession(t *testing.T, pool *sql.DB, statements ...string) error {
+	t.Helper()
+	conn, err := pool.Conn(t.Context())
+	for _, s := range statements {
+		if err != nil {
+			return err
+		}
+		_, err = conn.ExecContext(t.Context(), s)
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// smallDisk returns a folder of the user postgres with room for a megabyte. It is empty where the test may not mount a disk.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	owner, err := user.Lookup("postgres")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || runtime.GOOS != "linux" {
+		t.Logf("no small disk: %v", err)
+		return ""
 	}
 	folder := t.TempDir()
-	for _, parent := range []string{folder, filepath.Dir(folder)} {
-		err = errors.Join(err, os.Chmod(parent, 0o755)) //nolint:gosec // another user's server enters it
+	for _, each := range []string{folder, filepath.Dir(folder)} { // the server's user has to enter them
+		if err := os.Chmod(each, 0o755); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if out, mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1M,mode=0700,uid="+owner.Uid, "tmpfs", folder).CombinedOutput(); err != nil || mount != nil { //nolint:gosec // a folder of the test
-		t.Fatalf("%v, %v: %s", err, mount, out)
+	if out, err := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=1M,mode=0700,uid="+owner.Uid, "tmpfs", folder).CombinedOutput(); err != nil {
+		t.Logf("no small disk: %v: %s", err, out)
+		return ""
 	}
 	t.Cleanup(func() {
-		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "umount", "--lazy", folder).CombinedOutput(); err != nil { //nolint:gosec // likewise
+		if out, err := exec.CommandContext(context.WithoutCancel(t.Context()), "umount", "--lazy", folder).CombinedOutput(); err != nil {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
@@ -184,32 +197,28 @@ func smallDisk(t *testing.T) string {
 }
 
 // stopping asks a server to stop, which it does when its last session has ended, and returns why it refuses a new one.
-func stopping(t *testing.T, server *testbed.Postgres, pool *sql.DB) error {
+func stopping(t *testing.T, server *testbed.Postgres, pool *sql.DB) (refusal error) {
 	t.Helper()
 	conn, err := pool.Conn(t.Context())
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	text, err := os.ReadFile(filepath.Join(server.Data(), "postmaster.pid"))
-	if err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(strings.SplitN(string(text), "\n", 2)[0])
-	if err != nil {
-		return err
-	}
-	process, err := os.FindProcess(pid)
+	process, err := os.FindProcess(server.PID())
 	if err == nil {
 		err = process.Signal(syscall.SIGTERM)
 	}
-	for err == nil { // it may take a moment to read the signal
-		one, failed := pgconn.Connect(t.Context(), server.URL())
-		if err = failed; err == nil {
+	if err != nil {
+		return err
+	}
+	testbedtest.Eventually(t, "the server refuses sessions", func() bool {
+		var one *pgconn.PgConn
+		if one, refusal = pgconn.Connect(t.Context(), server.URL()); refusal == nil {
 			err = one.Close(t.Context())
 		}
-	}
-	return err
+		return refusal != nil || err != nil
+	})
+	return errors.Join(refusal, err)
 }
 
 // refused returns why a database cannot be opened.

@@ -64,9 +64,9 @@ func TestErrorsOfMariaDB(t *testing.T) {
 		}},
 	}
 	var last map[uint16]provocation
-	if onMySQL(t) {
+	if isMySQL(t, p.server) {
 		last = map[uint16]provocation{
-			1053: {sqldb.Stopping, func() error { return p.locked("UPDATE t SET n = 2 WHERE id = 1", p.kill("SHUTDOWN --")) }},
+			1053: {sqldb.Stopping, func() error { return p.locked("UPDATE t SET n = 2 WHERE id = 1", p.stop) }},
 		}
 		own = map[uint16]provocation{
 			3572: {sqldb.RowLocked, func() error { return p.locked("SELECT * FROM t WHERE id = 1 FOR UPDATE NOWAIT", nil) }},
@@ -90,16 +90,6 @@ func TestErrorsOfMariaDB(t *testing.T) {
 			})
 		}
 	}
-}
-
-// onMySQL reports whether the server is MySQL, as make engines has it, and not MariaDB.
-func onMySQL(t *testing.T) bool {
-	t.Helper()
-	var version string
-	if err := testbedtest.OpenSQL(t, testbedtest.Database(t)).QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
-	return !strings.Contains(version, "MariaDB")
 }
 
 // provoker provokes errors of a server that has tables t and small.
@@ -194,11 +184,22 @@ func (p provoker) locked(statement string, meanwhile func(session int64)) error 
 // kill returns a function that ends the wait of a session for a row.
 func (p provoker) kill(command string) func(session int64) {
 	return func(session int64) {
-		p.await("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id = ?", session)
+		p.waits(session)
 		if _, err := p.db.ExecContext(p.t.Context(), fmt.Sprintf("%s %d", command, session)); err != nil {
 			p.t.Error(err)
 		}
 	}
+}
+
+// stop stops the server when a session waits for a row. The answer to SHUTDOWN may be lost.
+func (p provoker) stop(session int64) {
+	p.waits(session)
+	_, _ = p.db.ExecContext(p.t.Context(), "SHUTDOWN")
+}
+
+// waits returns when a session waits for a row.
+func (p provoker) waits(session int64) {
+	p.await("SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_state = 'LOCK WAIT' AND trx_mysql_thread_id = ?", session)
 }
 
 // await returns when the query counts something. The server reads its transactions again only for a query that comes

@@ -86,11 +86,21 @@ func TestSeveralPrimariesAreRefused(t *testing.T) {
 	}
 }
 
-func isMySQL(t *testing.T, server *testbed.MariaDB) bool {
+// onMySQL reports whether the shared server is MySQL, as make engines has it, and not MariaDB.
+func onMySQL(t *testing.T) bool {
 	t.Helper()
 	var version string
-	if err := testbedtest.OpenSQL(t, server.URL()).QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
+	if err := testbedtest.OpenSQL(t, testbedtest.Database(t)).QueryRowContext(t.Context(), "SELECT VERSION()").Scan(&version); err != nil {
 		t.Fatal(err)
 	}
 	return !strings.Contains(version, "MariaDB")
+}
+
+func isMySQL(t *testing.T, server *testbed.MariaDB) bool {
+	t.Helper()
+	mysql, err := server.IsMySQL(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mysql
 }
