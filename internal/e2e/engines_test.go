@@ -217,7 +217,7 @@ holds, and each unpaid order expires once. At the end ` + "`shop demo`" + ` sell
 All servers and buyers share one machine with two processors. The engines are those of Debian 12, unless the row has a version. ` +
 	"`make engines`" + ` writes the page
 ([TestSaleOnThreeServers](../../../internal/e2e/engines_test.go)). Before, it runs the suites of orders, timers, locks and members that are kept in SQL on
-MySQL 9, MariaDB 11.8 and PostgreSQL 17.
+MySQL 9, MariaDB 11.8, PostgreSQL 17 and a node of Galera. Other pages have [Vitess](vitess.md), and [sales through faults of Redis, ZooKeeper and etcd](services.md).
 
 | engine | fault | acknowledged | stored | lost | ` + strings.Join(exact, " | ") + ` |
 |---|---|--:|--:|--:|` + strings.Repeat("--:|", len(exact)) + `

@@ -135,6 +135,10 @@ func lonely(t *testing.T, vitess *testbed.Vitess, in *instance, shard string) (c
 		place(n)
 	}
 	after := vitessCounts(t, vitess)
+	if a := purchase(t.Context(), http.DefaultClient, in.url, sku, "Idempotency-Key", "lonely"); a.status != http.StatusCreated {
+		t.Fatal(a)
+	}
+	key := vitessCounts(t, vitess)
 	count := func(what ...string) (n int) {
 		for _, name := range what {
 			n += after[name] - before[name]
@@ -148,6 +152,10 @@ func lonely(t *testing.T, vitess *testbed.Vitess, in *instance, shard string) (c
 		if here != orders || there > 0 {
 			t.Errorf("%s of %d orders: %d inserts in their shard %s, and %d in the other one", table, orders, here, shard, there)
 		}
+	}
+	const keys = "idempotency_keys.Insert"
+	if here, there := "QueryCounts "+tablet(i)+keys, "QueryCounts "+tablet(1-i)+keys; key[here] != after[here]+1 || key[there] != after[there] {
+		t.Errorf("an order with a key: %d inserts of keys in its shard, %d in the other one", key[here]-after[here], key[there]-after[there])
 	}
 	own := "Queries " + tablet(i)
 	return fmt.Sprintf("%.1f | %.1f | %.1f |", float64(count("MysqlServerTimings Query"))/orders, float64(count(own+"COMMIT"))/orders,
