@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/shop/internal/platform/sqldb"
 	"example.com/shop/internal/platform/testbed"
 	"example.com/shop/internal/platform/testbed/testbedtest"
 )
@@ -86,9 +87,7 @@ func promoteStandby(t *testing.T, standbys []*testbed.Postgres) (writer, other *
 			}
 			db := testbedtest.OpenSQL(t, server.URL())
 			ask := func(into any) {
-				if err := db.QueryRowContext(t.Context(), statement).Scan(into); err != nil {
-					t.Fatalf("%s: %v", statement, err)
-				}
+				answered(t, statement, func() error { return db.QueryRowContext(t.Context(), statement).Scan(into) })
 			}
 			switch {
 			case strings.Contains(statement, "pg_stat_wal_receiver"):
@@ -135,7 +134,20 @@ func connectTo(t *testing.T, text string, server *testbed.Postgres) string {
 
 func execAt(t *testing.T, server *testbed.Postgres, statement string) {
 	t.Helper()
-	if _, err := testbedtest.OpenSQL(t, server.URL()).ExecContext(t.Context(), statement); err != nil {
-		t.Fatalf("%s: %v", statement, err)
-	}
+	db := testbedtest.OpenSQL(t, server.URL())
+	answered(t, statement, func() error {
+		_, err := db.ExecContext(t.Context(), statement)
+		return err
+	})
+}
+
+// answered does what may be done twice until the server answers: in the middle of a sale, a connection may take longer than package sqldb waits.
+func answered(t *testing.T, what string, do func() error) {
+	t.Helper()
+	var err error
+	testbedtest.Eventually(t, what, func() bool {
+		err = do()
+		return err == nil || sqldb.Unchanged(err)
+	})
+	must(t, err)
 }
