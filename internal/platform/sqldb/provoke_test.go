@@ -165,20 +165,27 @@ func (p provoker) locked(statement string, meanwhile func(session int64)) error 
 	if _, err := holder.ExecContext(ctx, "UPDATE t SET n = 3 WHERE id = 1"); err != nil {
 		return err
 	}
-	conn, err := p.db.Conn(ctx)
+	conn, session, err := p.session()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	var session int64
-	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&session); err != nil {
-		return err
-	}
 	if meanwhile != nil {
 		go meanwhile(session)
 	}
 	_, err = conn.ExecContext(ctx, statement)
 	return err
+}
+
+// session returns a session and its number.
+func (p provoker) session() (conn *sql.Conn, number int64, err error) {
+	if conn, err = p.db.Conn(p.t.Context()); err != nil {
+		return nil, 0, err
+	}
+	if err := conn.QueryRowContext(p.t.Context(), "SELECT CONNECTION_ID()").Scan(&number); err != nil {
+		return nil, 0, errors.Join(err, conn.Close())
+	}
+	return conn, number, nil
 }
 
 // kill returns a function that ends the wait of a session for a row.
@@ -216,17 +223,11 @@ func (p provoker) await(query string, args ...any) {
 // idle returns the error of a statement in a session that the server has ended, because it was idle for a second.
 func (p provoker) idle() error {
 	ctx := p.t.Context()
-	db := p.connect("root")
-	defer db.Close()
-	conn, err := db.Conn(ctx)
+	conn, session, err := p.session()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	var session int64
-	if err := conn.QueryRowContext(ctx, "SELECT CONNECTION_ID()").Scan(&session); err != nil {
-		return err
-	}
 	if _, err := conn.ExecContext(ctx, "SET wait_timeout = 1"); err != nil {
 		return err
 	}
