@@ -163,9 +163,19 @@ func (c sqliteConnector) moved() error {
 // Connect implements [driver.Connector].
 func (c sqliteConnector) Connect(context.Context) (driver.Conn, error) {
 	if err := c.moved(); err != nil {
-		return nil, err // SQLite would create an empty file
+		return nil, err
 	}
-	conn, err := c.Driver().Open(c.dsn)
+	dsn := c.dsn
+	if c.opened.Load() != nil {
+		dsn += "&mode=rw" // SQLite creates no empty file where the first one was
+	}
+	conn, err := c.Driver().Open(dsn)
+	if moved := c.moved(); moved != nil { // by now
+		if err == nil {
+			_ = conn.Close() // nothing was asked of it
+		}
+		return nil, moved
+	}
 	if e, ok := errors.AsType[*sqlitedriver.Error](err); ok && e.Code()&0xff == 14 {
 		err = openError{e}
 	}
