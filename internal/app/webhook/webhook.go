@@ -17,7 +17,7 @@
 //   - A receiver that refuses a SKU at once delays no other one (TestWebhookThatFailsForOneSKU).
 //   - After a day of failures in a row (TestFailureAfterASuccessCountsNoAttempt) the timer of the SKU is dead. Its entries wait
 //     until an operator redrives it. Command shop timers shows it with the last error (TestWebhookThatFailsForOneSKU).
-//   - A clock of the database that is set back delays no delivery (TestClockSetBackDelaysNoDelivery).
+//   - A clock of the database that is set back delays a delivery by ten minutes at most (TestClockSetBackDelaysNoDelivery).
 //   - The signature is that of Standard Webhooks, so its libraries verify it.
 //
 // # Not guaranteed
